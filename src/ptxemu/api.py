@@ -23,7 +23,7 @@ def build(
 
     Args:
         source: path of the file.
-        more: further CUDA and C++ files; CUDA files become one translation unit, see `program/source.py`.
+        more: further CUDA and C++ files; their device code is linked where a flag is `-rdc=true`.
         arch: `sm_80`, `sm_86`, `sm_89`, `sm_90` or `sm_100`; it decides which GPU is emulated.
         include_dirs: further directories with headers.
         nvcc_flags: `-DNAME=1`, `-std=c++20`, `-lm` and the like.

@@ -20,6 +20,7 @@ from ptxemu.errors import EmulatorError, InvalidInput, ProgramDoesNotBuild
 from ptxemu.program.build import NOT_EMULATABLE_HINT
 from ptxemu.program.result import RunResult
 from ptxemu.program.run import DEFAULT_ARCH, EmulatedProgram
+from ptxemu.program.source import is_source, looks_like_flag_of_nvcc
 from ptxemu.report import Style, report_lines
 
 FINDINGS, FAULTED, MISSING, TIMED_OUT, INTERRUPTED = 1, 1, 4, 124, 130
@@ -31,6 +32,9 @@ standard error. The exit code is the program's; 128 + N when signal N killed it,
 1: it ended well, but a kernel failed or the checks found something; 2: it does not compile; 4: it needs what the
 emulated GPU lacks.
 """
+
+
+_OUT_OF_REACH = "the host reaches device memory by cudaMemcpy alone; what cudaMallocManaged allocates, both sides reach"
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ def build_program(options: CommandOptions, cache_root: Path | None = None) -> Em
     for target in (options.json_file, options.record):
         if target is not None and (target.is_dir() or not os.access(target.parent, os.W_OK)):
             raise InvalidInput(f"{target} cannot be written", hint="name a file in a directory that can be written")
+    for flag in filter(looks_like_flag_of_nvcc, options.arguments):
+        _complain_softly(f"{flag} goes to the program, as all behind --; flags of nvcc are given as --nvcc={flag}")
     try:
         return EmulatedProgram.build(
             options.program,
@@ -123,7 +129,10 @@ def _exit_code(result: RunResult, options: CommandOptions) -> int:
         return TIMED_OUT
     if code < 0:
         message = f"{options.program} was killed by {signal.Signals(-code).name}"
-        _complain(message, "it crashed on the host; debug it with gdb")
+        if result.host_fault is not None:
+            _complain(f"{message}: {result.host_fault}", _OUT_OF_REACH)
+        else:
+            _complain(message, "it crashed on the host; debug it with gdb")
         return 128 - code
     if result.missing:
         _complain(f"{options.program} needs {', '.join(result.missing)}", NOT_EMULATABLE_HINT)
@@ -135,6 +144,10 @@ def _exit_code(result: RunResult, options: CommandOptions) -> int:
 
 def _style() -> Style:
     return Style(colours=sys.stderr.isatty() and not os.environ.get("NO_COLOR"))
+
+
+def _complain_softly(message: str) -> None:
+    print(f"{_style().warning('warning:')} {message}", file=sys.stderr)
 
 
 def _complain(message: str, hint: str) -> None:
@@ -168,15 +181,16 @@ def parse_options(argv: Sequence[str]) -> CommandOptions:
 
     What follows `--` goes to the program as it is.
     """
-    own, after = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, ())
+    own, after = _at_dashes(argv)
     parsed = _parser().parse_intermixed_args(list(own))
+    further, arguments = sources_and_arguments([*parsed.arguments, *(["--", *after] if len(own) < len(argv) else [])])
     return CommandOptions(
         program=parsed.program,
-        arguments=(*parsed.arguments, *after),
+        arguments=arguments,
         arch=parsed.arch,
         json_file=parsed.json,
         record=parsed.record,
-        more=tuple(parsed.more),
+        more=(*further, *parsed.more),
         include=tuple(parsed.include),
         nvcc=nvcc_flags(parsed.nvcc),
         lines=parsed.lines,
@@ -185,6 +199,19 @@ def parse_options(argv: Sequence[str]) -> CommandOptions:
         sample_millions=parsed.sample,
         timeout_s=parsed.timeout,
     )
+
+
+def sources_and_arguments(words: Sequence[str]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Further files of a program, by their names, and its arguments, of which all behind `--` are."""
+    before, after = _at_dashes(words)
+    sources = tuple(Path(word) for word in before if is_source(Path(word)))
+    return sources, (*(word for word in before if not is_source(Path(word))), *after)
+
+
+def _at_dashes(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands before the first `--`, and what behind it."""
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1 :]
 
 
 def nvcc_flags(given: Sequence[str]) -> tuple[str, ...]:
@@ -200,8 +227,13 @@ def _parser() -> argparse.ArgumentParser:
         prog="ptxemu", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("program", type=Path, metavar="PROGRAM.cu", help="a CUDA program with its own main")
-    add("arguments", nargs="*", metavar="ARGS", help="arguments of the program; put -- before them")
+    add("program", type=Path, metavar="PROGRAM.cu", help="a CUDA program, one of whose files has a main")
+    add(
+        "arguments",
+        nargs="*",
+        metavar="ARGS",
+        help="further .cu and C++ files; arguments of the program, -- before them",
+    )
     add("--arch", default=DEFAULT_ARCH, help="sm_80, sm_86, sm_89, sm_90 or sm_100 (default %(default)s)")
     add("--checks", action=argparse.BooleanOptionalAction, default=False, help="check memory, races and barriers")
     add("--leaks", action="store_true", help="with the checks, find device memory that is never freed")

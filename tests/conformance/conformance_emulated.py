@@ -56,7 +56,8 @@ class Emulator:
         """Cases of a program, all or those named. Raises ConformanceFailure, and what a build raises."""
         built = EmulatedProgram.build(KERNELS / f"{program}.cu", arch=self.arch)
         names = _output(built, ["list"], {}).split()
-        code = read_code(built.built.cubin, built.built.ptx)
+        (unit,) = built.built.units
+        code = read_code(unit.cubin, unit.ptx)
         cases = [self._case(built, program, name) for name in names if not only or name in only]
         return [one.model_copy(update={"launches": with_machine_counts(one.launches, code)}) for one in cases]
 
@@ -80,14 +81,20 @@ def _run(built: EmulatedProgram, program: str, name: str) -> EmulatedCase:
         after = os.times()
         records = read_records(report)
     launches = [one for one in records if isinstance(one, LaunchRecord) and MARKER not in one.kernel]
-    known = {kernel.symbol: kernel for kernel in built.built.resources}
+    known = {kernel.symbol: kernel for kernel in built.built.units[0].resources}
     return EmulatedCase(
         program=program,
-        run=CaseRun.model_validate_json(text),
+        run=_printed(text),
         launches=launches,
         resources=[known[one.kernel] for one in launches],
         seconds=after.elapsed - before.elapsed,
     )
+
+
+def _printed(text: str) -> CaseRun:
+    """What a program prints of its one case, beside lines that kernels print."""
+    (line,) = (line for line in text.splitlines() if line.startswith("{"))
+    return CaseRun.model_validate_json(line)
 
 
 def _output(built: EmulatedProgram, arguments: list[str], extra: dict[str, str]) -> str:

@@ -48,7 +48,7 @@ app.command("baseline")(baseline.baseline)
 app.command("reprofile")(reprofile.reprofile)
 app.command("report")(report.report)
 app.command("answer")(answer.answer)
-app.command("emulate")(emulate.emulate)
+app.command("emulate", cls=emulate.EmulateCommand)(emulate.emulate)
 app.command("config")(config.config)
 app.command("doctor")(doctor.doctor)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from kernelblaster.cli.options import finite, grouped, positive
 
@@ -15,9 +16,10 @@ from kernelblaster.cli.options import finite, grouped, positive
 class EmulateOptions:
     """What a person asks for; the names are those of `ptxemu.command.CommandOptions`, which gets what is not None."""
 
-    program: Annotated[Path, typer.Argument(help="A CUDA program with its own main.")]
+    program: Annotated[Path, typer.Argument(help="A CUDA program, one of whose files has a main.")]
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="Arguments of the program; put -- before them.", metavar="ARGS")
+        list[str] | None,
+        typer.Argument(help="Further .cu and C++ files; arguments of the program, -- before them.", metavar="ARGS"),
     ] = None
     arch: Annotated[str, typer.Option("--arch", help="sm_80, sm_86, sm_89, sm_90 or sm_100.")] = "sm_90"
     json_file: Annotated[
@@ -58,6 +60,15 @@ class EmulateOptions:
     timeout_s: Annotated[float, typer.Option("--timeout", callback=positive, help="Seconds the program may run.")] = 300
 
 
+class EmulateCommand(TyperCommand):
+    """Passes `--` on, behind which no word is a file of the program."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Words as options and arguments."""
+        at = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [*args[:at], *["--"][: len(args) - at], *args[at:]])
+
+
 @grouped(EmulateOptions)
 def emulate(options: EmulateOptions) -> int:
     """Run a CUDA program on the emulated GPU, and show what its kernels did.
@@ -69,11 +80,15 @@ def emulate(options: EmulateOptions) -> int:
     """
     from kernelblaster import cache_dir, translated_errors
     from kernelblaster.cli.progress import Progress
-    from ptxemu.command import CommandOptions, build_program, nvcc_flags, run_program
+    from ptxemu.command import CommandOptions, build_program, nvcc_flags, run_program, sources_and_arguments
 
     given = {name: value for name, value in vars(options).items() if value is not None}
     with translated_errors():
-        command = CommandOptions(**given | {"nvcc": nvcc_flags(options.nvcc or ())})
+        further, arguments = sources_and_arguments(options.arguments or ())
+        more = (*further, *(options.more or ()))
+        command = CommandOptions(
+            **given | {"arguments": arguments, "more": more, "nvcc": nvcc_flags(options.nvcc or ())}
+        )
         with Progress() as progress:
             progress.tell(f"building {command.program} for the emulated GPU")
             built = build_program(command, cache_dir())

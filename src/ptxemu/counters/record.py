@@ -294,6 +294,16 @@ class FaultRecord:
 
 
 @dataclass(frozen=True)
+class HostFaultRecord:
+    """Host code that touched memory of the device, which kills the program."""
+
+    host_fault: str
+    """What it did, and to which memory."""
+    callers: tuple[int, ...]
+    """Where it was in the program, and where functions of the program would have gone on, the inner ones first."""
+
+
+@dataclass(frozen=True)
 class MissingRecord:
     """Something that a GPU has and the emulated one lacks, and that the program has asked for while it ran."""
 
@@ -313,7 +323,7 @@ class RefusedRecord:
 
 CountedRecord = LaunchRecord | TransferRecord | HostWorkRecord
 """What a counted call consists of."""
-Record = CountedRecord | UnsampledRecord | FaultRecord | MissingRecord | RefusedRecord
+Record = CountedRecord | UnsampledRecord | FaultRecord | HostFaultRecord | MissingRecord | RefusedRecord
 
 _KINDS: dict[str, type[Record]] = {
     "kernel": LaunchRecord,
@@ -321,6 +331,7 @@ _KINDS: dict[str, type[Record]] = {
     "host_ns": HostWorkRecord,
     "unsampled": UnsampledRecord,
     "fault": FaultRecord,
+    "host_fault": HostFaultRecord,
     "missing": MissingRecord,
     "refused": RefusedRecord,
 }

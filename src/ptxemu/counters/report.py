@@ -8,6 +8,7 @@ from pathlib import Path
 from ptxemu.counters.record import (
     CountedRecord,
     FaultRecord,
+    HostFaultRecord,
     MissingRecord,
     RefusedRecord,
     UnsampledRecord,
@@ -34,6 +35,8 @@ class CountedReport:
     """What the program asked the runtime for in vain."""
     refused: tuple[RefusedRecord, ...] = ()
     """Calls whose errors the program may have overlooked; only where they were asked for."""
+    host_fault: HostFaultRecord | None = None
+    """What its host code did that killed it."""
 
 
 def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
@@ -47,19 +50,22 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
     faults: list[str] = []
     missing: list[str] = []
     refused: list[RefusedRecord] = []
+    host_fault: HostFaultRecord | None = None
     for record in read_records(path, cut_off=cut_off):
         match record:
             case UnsampledRecord():
                 raise NotSampled(record.unsampled)
             case FaultRecord():
                 faults.append(record.fault)
+            case HostFaultRecord():
+                host_fault = record
             case MissingRecord():
                 missing.append(record.missing)
             case RefusedRecord():
                 refused.append(record)
             case _:
                 records.append(record)
-    return CountedReport(tuple(records), tuple(faults), tuple(dict.fromkeys(missing)), tuple(refused))
+    return CountedReport(tuple(records), tuple(faults), tuple(dict.fromkeys(missing)), tuple(refused), host_fault)
 
 
 def counted_records(path: Path, *, cut_off: bool) -> list[CountedRecord]:

@@ -78,8 +78,11 @@ class ModuleRuntime:
         """The kernel of a job. Raises CudaError when it is refused or fails."""
         # A kernel is known by the address of its host stub, of which any will do.
         stub = ctypes.create_string_buffer(1)
+        open_module = self._runtime.__getattr__("__cudaRegisterFatBinary")
+        open_module.restype = ctypes.c_void_p
+        module = ctypes.c_void_p(open_module(None))
         register = self._runtime.__getattr__("__cudaRegisterFunction")
-        register(None, stub, None, job["kernel"].encode(), ctypes.c_int(-1), *[None] * 5)
+        register(module, stub, None, job["kernel"].encode(), ctypes.c_int(-1), *[None] * 5)
         if job["shared"] > _SHARED_WITHOUT_ASKING:
             self.call("cudaFuncSetAttribute", stub, _MAX_DYNAMIC_SHARED, ctypes.c_int(job["shared"]))
         attributes = (_LaunchAttribute * 2)(

@@ -44,7 +44,7 @@ class CodeFiles:
 
 def modelled_run(
     records: Sequence[CountedRecord],
-    code: CodeFiles,
+    code: CodeFiles | None,
     gpu: GpuModel,
     *,
     loaded: Mapping[str, CodeFiles] | None = None,
@@ -54,13 +54,13 @@ def modelled_run(
 
     Args:
         records: launches and transfers, in order.
-        code: the program's own kernels.
+        code: kernels of the module that records do not name; None where they name all.
         gpu: the GPU to stand for.
-        loaded: modules that it has loaded while it ran, by the names that records have for them.
+        loaded: other modules, by the names that records have for them.
         lines: source lines to profile for each launch.
     """
-    resources = {kernel.symbol: kernel for kernel in code.resources}
-    machine = dict(read_code(code.cubin, code.ptx))
+    resources = {kernel.symbol: kernel for kernel in code.resources} if code else {}
+    machine = dict(read_code(code.cubin, code.ptx)) if code else {}
     for module, files in (loaded or {}).items():
         resources |= {f"{module}:{kernel.symbol}": kernel for kernel in files.resources}
         machine |= {f"{module}:{name}": one for name, one in read_code(files.cubin, files.ptx).items()}

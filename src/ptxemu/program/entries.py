@@ -18,11 +18,24 @@ _REPORT = "report.json"
 
 
 @dataclass(frozen=True)
+class UnitReport:
+    """Of device code that was compiled as one.
+
+    Attributes:
+        resources: what ptxas said of its kernels.
+        digest: CRC-32 of what host code registers for it; 0 where that is not needed.
+    """
+
+    resources: tuple[PtxasResources, ...]
+    digest: int = 0
+
+
+@dataclass(frozen=True)
 class BuildReport:
     """What is kept beside built files."""
 
-    resources: tuple[PtxasResources, ...]
-    """What ptxas said of the kernels."""
+    units: tuple[UnitReport, ...]
+    """In the order of the files."""
     dependencies: dict[str, str] = field(default_factory=dict)
     """SHA-256 of the files it was built from, by path; nothing where the key of the entry covers all of them."""
 

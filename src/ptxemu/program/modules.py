@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -52,6 +52,16 @@ def ensure_module(
         kernel.registers_per_thread = registers.get(kernel.name, 0)
     write_whole(module, assembled.write)
     return module
+
+
+def ensure_list(modules: Mapping[int, Path]) -> Path:
+    """File that tells the core which module belongs to what host code registers, by CRC-32."""
+    lines = ["ptxemu modules", *(f"{digest} {module}" for digest, module in modules.items())]
+    text = "".join(f"{line}\n" for line in lines)
+    path = next(iter(modules.values())).with_name(f"{sha256(text.encode()).hexdigest()[:16]}.modules")
+    if not path.exists():
+        write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    return path
 
 
 def ensure_figures(gpu: GpuModel, cache_dir: Path) -> Path:

@@ -35,6 +35,7 @@ class RunResult:
         warnings: what a GPU would have refused, and calls that were, where the program has not asked for the error.
         faults: of kernels, whatever the program made of them: what happened, in which kernel and line.
         missing: what the program asked for while it ran, and the emulated GPU lacks.
+        host_fault: how its host code touched memory of the device, for which it was killed, and in which line.
     """
 
     program: str
@@ -48,6 +49,7 @@ class RunResult:
     warnings: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    host_fault: str | None = None
     format: str = FORMAT
 
     @property

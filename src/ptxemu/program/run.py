@@ -33,8 +33,8 @@ from ptxemu.model.architecture import GpuModel, gpu_of_architecture
 from ptxemu.program.build import BuiltProgram, ProgramBuilder, not_emulatable
 from ptxemu.program.host_lines import host_lines
 from ptxemu.program.loading import loader_command
-from ptxemu.program.modules import ensure_figures, ensure_module
-from ptxemu.program.refusals import refusals
+from ptxemu.program.modules import ensure_figures, ensure_list, ensure_module
+from ptxemu.program.refusals import host_fault, refusals
 from ptxemu.program.result import RunResult
 from ptxemu.program.source import ProgramSource
 from ptxemu.program.texts import code_of_module
@@ -59,7 +59,7 @@ class EmulatedProgram:
     Attributes:
         source: the .cu file.
         built: the program, its PTX and its kernels' resources.
-        module: its PTX as the core reads it.
+        modules: the PTX of each of its units as the core reads it.
         figures: file with the figures of the GPU.
         gpu: the GPU it runs on.
         toolkit: what it was built with.
@@ -68,7 +68,7 @@ class EmulatedProgram:
 
     source: Path
     built: BuiltProgram
-    module: Path
+    modules: tuple[Path, ...]
     figures: Path
     gpu: GpuModel
     toolkit: CudaToolkit
@@ -89,7 +89,8 @@ class EmulatedProgram:
 
         Args:
             source: a .cu file.
-            more: further CUDA and C++ files; one of all has a `main`.
+            more: further CUDA and C++ files; one of all has a `main`. Their device code is linked where the flags say
+                `-rdc=true`.
             arch: `sm_80`, `sm_86`, `sm_89`, `sm_90` or `sm_100`.
             include_dirs: further directories with headers.
             nvcc_flags: of the program; those that say what is made and for which GPU are refused.
@@ -112,10 +113,20 @@ class EmulatedProgram:
             built = ProgramBuilder(toolkit, locate_core(cache), core.result, arch, include_dirs, cache).build(sources)
             core.result()
         try:
-            module = ensure_module(built.program, built.ptx, toolkit.include_dirs, built.resources)
+            modules = tuple(
+                ensure_module(one.ptx.with_suffix(""), one.ptx, toolkit.include_dirs, one.resources)
+                for one in built.units
+            )
         except ProgramNotEmulatable as error:
             raise not_emulatable(source, error.message, error.log) from error
-        return cls(source, built, module, ensure_figures(gpu, cache), gpu, toolkit, cache)
+        return cls(source, built, modules, ensure_figures(gpu, cache), gpu, toolkit, cache)
+
+    @property
+    def module(self) -> Path:
+        """What the core is told: the module, or a list of them, which is written where it is not yet there."""
+        if len(self.modules) == 1:
+            return self.modules[0]
+        return ensure_list({one.digest: module for one, module in zip(self.built.units, self.modules, strict=True)})
 
     def run(
         self,
@@ -158,10 +169,7 @@ class EmulatedProgram:
             killed = code is None or code < 0
             counted, findings = self._report(report, killed), read_findings(found, cut_off=killed)
             leaked = read_leaks(found, self._host_lines) if leaks and not killed else []
-        built = self.built
-        own = CodeFiles(built.cubin, built.ptx, built.resources)
-        modules = {one.module for one in counted.records if isinstance(one, LaunchRecord) and one.module is not None}
-        loaded = {module: code_of_module(Path(module)) for module in modules}
+        own, loaded = self._code(counted)
         modelled = modelled_run(counted.records, own, self.gpu, loaded=loaded, lines=lines)
         return RunResult(
             program=str(self.source),
@@ -175,7 +183,16 @@ class EmulatedProgram:
             warnings=(*modelled.warnings, *refusals(counted.refused, self._host_lines)),
             faults=counted.faults,
             missing=counted.missing,
+            host_fault=host_fault(counted.host_fault, self._host_lines),
         )
+
+    def _code(self, counted: CountedReport) -> tuple[CodeFiles | None, dict[str, CodeFiles]]:
+        """Of the one module that records do not name, and of those that they do."""
+        units = self.built.units
+        known = {str(module): one.code for one, module in zip(units, self.modules, strict=True)}
+        named = {one.module for one in counted.records if isinstance(one, LaunchRecord) and one.module is not None}
+        loaded = {module: code_of_module(Path(module)) for module in named if module not in known}
+        return (units[0].code, loaded) if len(units) == 1 else (None, loaded | known)
 
     def _host_lines(self, addresses: Sequence[int]) -> list[SourcePlace | None]:
         return host_lines(self.built.program, addresses, self.toolkit.include_dirs)

@@ -9,11 +9,11 @@ from ptxemu.compiling import run_compiler
 from ptxemu.errors import CoreFailure, ProgramDoesNotBuild
 from ptxemu.machine.ptxas import PtxasResources, parse_resources
 from ptxemu.metrics.launches import CodeFiles
-from ptxemu.program.entries import BuildReport, Entry
+from ptxemu.program.entries import BuildReport, Entry, UnitReport
 from ptxemu.program.modules import ensure_module
 from ptxemu.toolkit import CudaToolkit
 
-_FORMAT = "ptxemu-kernels-1"
+_FORMAT = "ptxemu-kernels-2"
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ def build_kernels(text: str, toolkit: CudaToolkit, compile_arch: str, cache_dir:
     def assemble(scratch: Path) -> BuildReport:
         (scratch / "kernels.ptx").write_text(text, encoding="utf-8")
         log = _ptxas(toolkit, compile_arch, scratch)
-        return BuildReport(parse_resources(log, toolkit.demangle))
+        return BuildReport((UnitReport(parse_resources(log, toolkit.demangle)),))
 
-    report = entry.ensure(assemble, ("kernels.ptx", "kernels.cubin"))
+    (unit,) = entry.ensure(assemble, ("kernels.ptx", "kernels.cubin")).units
     ptx = entry.directory / "kernels.ptx"
-    module = ensure_module(entry.directory / "kernels", ptx, toolkit.include_dirs, report.resources)
-    return BuiltKernels(ptx, entry.directory / "kernels.cubin", module, report.resources)
+    module = ensure_module(entry.directory / "kernels", ptx, toolkit.include_dirs, unit.resources)
+    return BuiltKernels(ptx, entry.directory / "kernels.cubin", module, unit.resources)
 
 
 def code_of_module(module: Path) -> CodeFiles:
@@ -69,7 +69,8 @@ def code_of_module(module: Path) -> CodeFiles:
     report = Entry(module.parent).report
     if report is None:
         raise CoreFailure(f"{module} is gone", hint="run it again, and leave the cache directory alone meanwhile")
-    return CodeFiles(module.with_name("kernels.cubin"), module.with_name("kernels.ptx"), report.resources)
+    (unit,) = report.units
+    return CodeFiles(module.with_name("kernels.cubin"), module.with_name("kernels.ptx"), unit.resources)
 
 
 def _ptxas(toolkit: CudaToolkit, compile_arch: str, scratch: Path) -> str:

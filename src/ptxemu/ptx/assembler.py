@@ -10,7 +10,7 @@ from ptxemu.ptx.context import ModuleContext
 from ptxemu.ptx.errors import NotEmulatable
 from ptxemu.ptx.limits import check_statements
 from ptxemu.ptx.lowering import FunctionLowering
-from ptxemu.ptx.module import Module, Variable
+from ptxemu.ptx.module import Module, Variable, VariableKind
 from ptxemu.ptx.selection.select import lower_statement
 from ptxemu.ptx.syntax import parse
 from ptxemu.ptx.tree import Declared, integer
@@ -55,8 +55,12 @@ def _variable(declared: Declared, positions: dict[str, int], functions: dict[str
             content += struct.pack("<Q", functions[symbol])
         else:
             content += _element(element, declared)
-    is_constant = declared.space == ".const"
-    return Variable(declared.name, is_constant, declared.align, declared.size, bytes(content), relocations)
+    kind = VariableKind.GLOBAL
+    if declared.space == ".const":
+        kind = VariableKind.CONSTANT
+    elif declared.managed:
+        kind = VariableKind.MANAGED
+    return Variable(declared.name, kind, declared.align, declared.size, bytes(content), relocations)
 
 
 def _element(token: str, declared: Declared) -> bytes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
 
-MAGIC = b"KBEMU8\0\0"
+MAGIC = b"KBEMU9\0\0"
 OPERANDS = 6
 ADDRESS_WIDTH = 0x80
 """Width of a constant that is the address of a variable; the core resolves it when the module is placed."""
@@ -94,12 +95,20 @@ class Kernel:
     code: list[Instruction] = field(default_factory=list)
 
 
+class VariableKind(IntEnum):
+    """Where a variable lies: in device memory, in constant memory, or where the host reaches it, too."""
+
+    GLOBAL = 0
+    CONSTANT = 1
+    MANAGED = 2
+
+
 @dataclass(slots=True)
 class Variable:
     """A `.global` or `.const` variable; relocations are (offset, variable index, addend)."""
 
     name: str
-    is_constant: bool
+    kind: VariableKind
     align: int
     size: int
     initial: bytes
@@ -115,7 +124,7 @@ class Module:
     kernels: list[Kernel] = field(default_factory=list)
 
     def write(self, path: Path) -> None:
-        """Write the file that `PTXEMU_MODULE` names."""
+        """Write a file that `PTXEMU_MODULE` may name."""
         content = _Writer().module(self)
         path.write_bytes(content + struct.pack("<I", zlib.crc32(content)))
 
@@ -150,7 +159,7 @@ class _Writer:
         )
 
     def variable(self, one: Variable) -> bytes:
-        head = _words(self.string(one.name), one.is_constant, one.align) + struct.pack("<Q", one.size)
+        head = _words(self.string(one.name), one.kind, one.align) + struct.pack("<Q", one.size)
         relocations = b"".join(struct.pack("<QIq", *relocation) for relocation in one.relocations)
         return head + _words(len(one.initial)) + one.initial + _words(len(one.relocations)) + relocations
 

@@ -185,9 +185,10 @@ class _Parser:
         return found
 
     def declaration(self, space: str) -> Declared:
-        align = 0
+        align, managed = 0, False
         while self.peek() in (".align", ".attribute"):
             if self.take() == ".attribute":
+                managed = self.tokens[self.at + 1] == ".managed" or managed
                 self.skip_past(")")
             else:
                 align = integer(self.take())
@@ -198,7 +199,9 @@ class _Parser:
         while self.peek().startswith(".") and self.peek() != "":
             if self.take() == ".align":
                 self.take()
-        return self.declarator(space, align, kind)
+        declared = self.declarator(space, align, kind)
+        declared.managed = managed
+        return declared
 
     def declarator(self, space: str, align: int, kind: str) -> Declared:
         name, element = self.take(), TYPE_BYTES[kind]

@@ -77,6 +77,8 @@ class Declared:
     initial: list[str] = field(default_factory=list)
     unsized: bool = False
     line: int = 0
+    managed: bool = False
+    """Whether the host has it, too."""
 
     @property
     def element_bytes(self) -> int:

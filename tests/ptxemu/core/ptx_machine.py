@@ -89,6 +89,9 @@ class _Device:
             ctypes.c_void_p, _Extents, _Extents, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p,
         ]  # fmt: skip
         self.stubs: dict[str, ctypes.Array] = {}
+        open_module = self.runtime.__getattr__("__cudaRegisterFatBinary")
+        open_module.restype = ctypes.c_void_p
+        self.module = ctypes.c_void_p(open_module(None))
 
     def stub(self, kernel: str) -> int:
         """A host address that stands for the kernel, as nvcc's stub function does."""
@@ -97,7 +100,7 @@ class _Device:
             address = ctypes.c_void_p(ctypes.addressof(self.stubs[kernel]))
             nothing = [None] * 5
             self.runtime.__getattr__("__cudaRegisterFunction")(
-                None, address, None, kernel.encode(), ctypes.c_int(-1), *nothing
+                self.module, address, None, kernel.encode(), ctypes.c_int(-1), *nothing
             )
         return ctypes.addressof(self.stubs[kernel])
 

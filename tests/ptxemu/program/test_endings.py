@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,31 @@ PROGRAM = str(Path(__file__).with_name("programs") / "endings.cu")
 
 
 @pytest.mark.parametrize("checks", [[], ["--checks"]])
-@pytest.mark.parametrize("case", ["pinned", "registered"])
+@pytest.mark.parametrize("case", ["pinned", "registered", "managed"])
 def test_kernels_use_host_memory_at_its_own_address(case: str, checks: list[str]) -> None:
     assert main([PROGRAM, *checks, "--", case]) == 0
 
 
-@pytest.mark.parametrize("case", ["large", "too_large"])
+@pytest.mark.parametrize(
+    ("case", "what"),
+    [
+        ("host_writes", "wrote to device memory"),
+        ("host_reads", "read device memory"),
+        ("host_copies", "of an allocation of 4000"),
+        ("host_after_free", "in no allocation"),
+        ("host_allocates", "wrote to device memory"),
+    ],
+)
+def test_host_code_cannot_reach_device_memory(case: str, what: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([PROGRAM, "--", case]) == 128 + signal.SIGSEGV
+    lines = Path(PROGRAM).read_text(encoding="utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if text.endswith(f"// {case}"))
+    told = capfd.readouterr().err
+    assert what in told
+    assert f"endings.cu:{line}" in told
+
+
+@pytest.mark.parametrize("case", ["large", "too_large", "filled"])
 def test_allocations_cost_what_is_written_and_end_at_the_devices_memory(case: str) -> None:
     assert main([PROGRAM, "--timeout", "20", "--", case]) == 0
 

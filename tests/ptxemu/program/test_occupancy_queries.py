@@ -34,7 +34,7 @@ def test_attributes_are_those_that_ptxas_reports(program: EmulatedProgram, answe
     told = {words[1]: (int(words[2]), int(words[3])) for words in answers if words[0] == "kernel"}
     reported = {
         name: (one.registers, one.shared_bytes)
-        for one in program.built.resources
+        for one in program.built.units[0].resources
         for name in KERNELS
         if name in one.name
     }

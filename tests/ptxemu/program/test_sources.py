@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from emulator_support import needs_tools
 
 import ptxemu
-from ptxemu.command import main
+from ptxemu.command import main, parse_options
 from ptxemu.program.source import ProgramSource
 from ptxemu.toolkit import CudaToolkit
 
@@ -47,13 +48,63 @@ def test_files_are_built_together_and_again_when_one_changes(tmp_path: Path) -> 
     paths = [tmp_path / name for name in texts]
     for path in paths:
         path.write_text(texts[path.name], encoding="utf-8")
-    command = [str(paths[0]), *(word for path in paths[1:] for word in ("--with", str(path)))]
+    command = [*map(str, paths[:2]), *(word for path in paths[2:] for word in ("--with", str(path)))]
     flags = ["--nvcc", "-rdc=true -DN=8", "--nvcc=-lm --expt-relaxed-constexpr"]
     assert main([*command, *flags]) == 0
     again = ptxemu.build(*paths, nvcc_flags=["-rdc=true", "-DN=8", "-lm", "--expt-relaxed-constexpr"])
     assert [launch.block for launch in ptxemu.run(again).launches] == [(8, 1, 1)]
     paths[2].write_text(DEVICE.replace("2 *", "3 *"), encoding="utf-8")
     assert main([*command, *flags]) == 1
+
+
+FILES = Path(__file__).with_name("programs") / "files"
+LINKED = [str(FILES / "linked_one.cu"), str(FILES / "linked_two.cu")]
+
+
+@pytest.mark.nvcc
+@needs_tools
+@pytest.mark.parametrize("checks", [[], ["--checks"]])
+def test_device_code_of_files_is_linked(checks: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*LINKED, "--nvcc=-rdc=true", *checks]) == 0
+    assert capfd.readouterr().out == "one first\ntwo second\n"
+
+
+@pytest.mark.nvcc
+@needs_tools
+def test_files_have_device_code_of_their_own(tmp_path: Path) -> None:
+    record = tmp_path / "out.json"
+    assert main([str(FILES / "apart_one.cu"), str(FILES / "apart_two.cu"), "--record", str(record)]) == 0
+    first, second = ptxemu.RunResult.decoded(json.loads(record.read_text(encoding="utf-8"))).launches
+    assert (first.name, first.block[0]) == ("kernel(int*)", 64)
+    assert (second.name, second.block[0]) == ("kernel(int*)", 32)
+    instructions = "smsp__inst_executed.sum"
+    assert first.metrics[instructions] == 2 * second.metrics[instructions]
+
+
+@pytest.mark.nvcc
+@needs_tools
+@pytest.mark.parametrize(
+    ("files", "flags", "told"),
+    [
+        (LINKED, [], "-rdc=true"),
+        (LINKED[:1], ["--nvcc=-rdc=true"], "weighted"),
+        ([*LINKED, "again.cu"], ["--nvcc=-rdc=true"], "weights"),
+    ],
+)
+def test_what_does_not_link_is_told(
+    files: list[str], flags: list[str], told: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "again.cu").write_text("__constant__ float weights[4];\n", encoding="utf-8")
+    assert main([*(str(tmp_path / file) for file in files), *flags]) == 2
+    assert told in capfd.readouterr().err
+
+
+@pytest.mark.nvcc
+@needs_tools
+def test_a_program_of_host_files_alone(tmp_path: Path) -> None:
+    text = "#include <cuda_runtime_api.h>\nint main() { void* p; return cudaMalloc(&p, 4) || cudaFree(p); }\n"
+    (tmp_path / "main.cpp").write_text(text, encoding="utf-8")
+    assert main([str(tmp_path / "main.cpp")]) == 0
 
 
 @pytest.mark.nvcc
@@ -141,6 +192,33 @@ def test_libraries_without_ptx_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.cu").touch()
     with pytest.raises(ptxemu.ProgramNotEmulatable, match="cublas"):
         ProgramSource.of([tmp_path / "a.cu"], ["-lcublas"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "read"),
+    [
+        (["-maxrregcount", "32"], ("-maxrregcount=32",)),
+        (["-D", "N=8", "-I", "a b", "-O3"], ("-DN=8", "-Ia b", "-O3")),
+        (["-Xptxas", "-v", "--std", "c++20", "-G"], ("-Xptxas=-v", "--std=c++20", "-G")),
+        (["-rdc", "true", "-lineinfo"], ("-lineinfo",)),
+    ],
+)
+def test_values_of_flags_may_stand_behind_a_blank(tmp_path: Path, flags: list[str], read: tuple[str, ...]) -> None:
+    (tmp_path / "a.cu").touch()
+    source = ProgramSource.of([tmp_path / "a.cu"], flags)
+    assert source.compile_flags == read
+    assert source.relocatable == ("-rdc" in flags)
+
+
+def test_words_are_files_by_their_names_and_arguments_behind_dashes() -> None:
+    options = parse_options(["a.cu", "7", "b.cpp", "--with", "c.cu", "x", "--", "d.cu", "--json"])
+    assert (options.program, options.arguments) == (Path("a.cu"), ("7", "x", "d.cu", "--json"))
+    assert options.more == (Path("b.cpp"), Path("c.cu"))
+
+
+def test_flags_of_nvcc_behind_dashes_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "missing.cu"), "--", "-rdc=true"]) == 2
+    assert "--nvcc=-rdc=true" in capfd.readouterr().err
 
 
 def test_flags_go_where_they_belong(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "checks.hpp"
+#include "device_memory.hpp"
 #include "request.hpp"
 #include "vectors.hpp"
 
@@ -143,13 +144,20 @@ Access pointers(const Request& request, Pattern pattern, u8* origin) {
     return access;
 }
 
+Access device_pointers(const Request& request, Pattern pattern) {
+    Access access;
+    access.pattern = pattern;
+    for (int l = 0; l < kLanes; ++l) access.pointer[l] = bytes_at(request.address[l]);
+    return access;
+}
+
 Access open_global(const Request& request) {
     const Span span = Span::of(request.address, request.bytes);
     if (!aligned(request, span) || !global_in_bounds(request, span)) return without_lanes_outside(request, Space::global);
     const Pattern pattern = pattern_of(request, span);
     if (request.launch().counted) count_global(request, span, pattern);
     if (BlockChecks* checks = request.warp.block->checks.get()) checks->global(request.checked(), pattern);
-    return pointers(request, pattern, nullptr);
+    return device_pointers(request, pattern);
 }
 
 // Whether all lanes lie in a window of this size; the first that does not is told.
@@ -235,7 +243,7 @@ Access open_constant(const Request& request) {
     const Span span = Span::of(request.address, request.bytes);
     if (!aligned(request, span) || !global_in_bounds(request, span)) return without_lanes_outside(request, Space::constant);
     if (request.launch().counted) count_plain(request, span);
-    return pointers(request, pattern_of(request, span), nullptr);
+    return device_pointers(request, pattern_of(request, span));
 }
 
 Access open_space(const Request& request, Space space);
@@ -327,7 +335,7 @@ Regular open_range(const Request& request, Space space, const Range& range) {
         if (hint >= list.size() || first < list[hint].begin || first >= list[hint].end ||
             list[hint].end - first < range.bytes || request.launch().misleads(request.memory, hint))
             return {Pattern::scattered, nullptr};
-        start = reinterpret_cast<u8*>(first);
+        start = bytes_at(first);
     } else if (space == Space::shared || space == Space::param) {
         Block& block = *request.warp.block;
         const std::vector<u8>& parameters = request.launch().parameters;

@@ -244,32 +244,28 @@ L1Cache::Touched L1Cache::touch(u64 tag, u32 wanted, u32 warp) {
     return {false, false, 0};
 }
 
-GranuleMap::GranuleMap(u64 base, u64 bytes)
-    : first_line_(base / kLineBytes), words_(bytes / kSectorBytes / 64 + 1), read_(zeros()), written_(zeros()) {}
-
 // Pages of the system's, which are zero until they are written.
-GranuleMap::Words GranuleMap::zeros() const {
-    void* const words = std::calloc(words_, sizeof(std::atomic<u64>));
-    if (words == nullptr) throw std::bad_alloc();
-    return Words(static_cast<std::atomic<u64>*>(words));
+GranuleBits::GranuleBits(Segment range)
+    : first_line_(range.begin / kLineBytes), words_((range.end - range.begin) / kSectorBytes / 64 + 1),
+      bits_(static_cast<std::atomic<u64>*>(std::calloc(words_, sizeof(std::atomic<u64>)))) {
+    if (!bits_) throw std::bad_alloc();
 }
 
-void GranuleMap::mark(Words& words, u64 line, u32 sectors) {
+void GranuleBits::mark(u64 line, u32 sectors) {
     const u64 index = line - first_line_, bits = u64{sectors} << index % 16 * 4;
-    if (index / 16 >= words_) return;  // memory of the host
-    std::atomic<u64>& word = words[index / 16];
+    std::atomic<u64>& word = bits_[index / 16];
     if (~word.load(std::memory_order_relaxed) & bits) word.fetch_or(bits, std::memory_order_relaxed);
 }
 
-u64 GranuleMap::count(const Words& words, u64 begin, u64 end) const {
+u64 GranuleBits::count(u64 begin, u64 end) const {
     const u64 base = first_line_ * kLineBytes;
-    if (begin < base || (end - base) / kSectorBytes / 64 >= words_) return 0;  // memory of the host
-    const u64 first = (begin - base) / kSectorBytes, last = (end - base + kSectorBytes - 1) / kSectorBytes;
+    const u64 first = (begin - base) / kSectorBytes;
+    const u64 last = std::min((end - base + kSectorBytes - 1) / kSectorBytes, words_ * 64);
     u64 granules = 0;
     for (u64 at = first; at < last;) {
         const u64 bit = at % 64, span = std::min<u64>(64 - bit, last - at);
         const u64 wanted = (span == 64 ? ~0ull : (1ull << span) - 1) << bit;
-        granules += static_cast<u64>(__builtin_popcountll(words[at / 64].load() & wanted));
+        granules += static_cast<u64>(__builtin_popcountll(bits_[at / 64].load() & wanted));
         at += span;
     }
     return granules;

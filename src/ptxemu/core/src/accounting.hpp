@@ -28,6 +28,11 @@ struct Share {
     bool whole() const { return all == executed; }
 };
 
+// Addresses.
+struct Segment {
+    u64 begin, end;
+};
+
 struct MemoryCounters {
     u64 requests = 0, lanes = 0, sectors = 0, ideal_sectors = 0, l1_hit_sectors = 0, l1_shared_sectors = 0, wavefronts = 0;
     // Of atomics of two bytes: times that the lanes of a request have to go round to take turns at their words.
@@ -149,28 +154,49 @@ private:
     u32 warps_ = 1, warp_ = 0, brought_ = 0, turn_ = 0;
 };
 
-// One bit per 32-byte granule of device memory, for reads and for writes. Takes memory where something was touched.
-class GranuleMap {
+// One bit per 32-byte granule of some addresses. Takes memory where something was touched.
+class GranuleBits {
 public:
-    GranuleMap(u64 base, u64 bytes);
+    explicit GranuleBits(Segment range);
+    bool holds(u64 line) const { return (line - first_line_) / 16 < words_; }
     // Sectors of a line, one bit each.
-    void read(u64 line, u32 sectors) { mark(read_, line, sectors); }
-    void write(u64 line, u32 sectors) { mark(written_, line, sectors); }
-    // Of what lies between two addresses.
-    u64 read_bytes(u64 begin, u64 end) const { return count(read_, begin, end) * kSectorBytes; }
-    u64 written_bytes(u64 begin, u64 end) const { return count(written_, begin, end) * kSectorBytes; }
+    void mark(u64 line, u32 sectors);
+    // Of what lies between two addresses that it holds.
+    u64 count(u64 begin, u64 end) const;
 
 private:
     struct Release {
         void operator()(std::atomic<u64>* words) const { std::free(words); }
     };
-    using Words = std::unique_ptr<std::atomic<u64>[], Release>;
-    Words zeros() const;
-    void mark(Words& words, u64 line, u32 sectors);
-    u64 count(const Words& words, u64 begin, u64 end) const;
-
     u64 first_line_, words_;
-    Words read_, written_;
+    std::unique_ptr<std::atomic<u64>[], Release> bits_;
+};
+
+// Which granules of the device's memory a launch has read and written, managed ones among them.
+class GranuleMap {
+public:
+    GranuleMap(Segment device, Segment managed) : read_{device, managed}, written_{device, managed} {}
+    // Sectors of a line, one bit each; memory of the host counts for nothing.
+    void read(u64 line, u32 sectors) { read_.mark(line, sectors); }
+    void write(u64 line, u32 sectors) { written_.mark(line, sectors); }
+    // Of what lies between two addresses.
+    u64 read_bytes(u64 begin, u64 end) const { return read_.bytes(begin, end); }
+    u64 written_bytes(u64 begin, u64 end) const { return written_.bytes(begin, end); }
+
+private:
+    struct Both {
+        GranuleBits device, managed;
+        Both(Segment device, Segment managed) : device(device), managed(managed) {}
+        void mark(u64 line, u32 sectors) {
+            if (device.holds(line)) return device.mark(line, sectors);
+            if (managed.holds(line)) managed.mark(line, sectors);
+        }
+        u64 bytes(u64 begin, u64 end) const {
+            const u64 line = begin / kLineBytes;
+            return (device.holds(line) ? device.count(begin, end) : managed.holds(line) ? managed.count(begin, end) : 0) * kSectorBytes;
+        }
+    };
+    Both read_, written_;
 };
 
 // Distinct lines of one request in the order of first touch, with the sectors touched in each (one bit each).

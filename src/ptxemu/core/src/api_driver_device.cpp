@@ -67,7 +67,7 @@ cudaError_t fill(CUdeviceptr to, T value, size_t count) {
     const size_t bytes = count * sizeof(T);
     // The first byte alone is filled where bounds and what is known of the memory are looked after.
     if (const cudaError_t error = cudaMemset(pointer_of(to), static_cast<int>(value & 255), bytes)) return error;
-    std::fill_n(static_cast<T*>(pointer_of(to)), count, value);
+    std::fill_n(reinterpret_cast<T*>(bytes_at(to)), count, value);
     return cudaSuccess;
 }
 

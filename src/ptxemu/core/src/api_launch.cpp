@@ -56,21 +56,27 @@ KernelEntry* known_kernel(const void* host) {
 
 extern "C" {
 
-void** __cudaRegisterFatBinary(void*) {
-    static void* handle[1];
-    Runtime::instance();
-    return handle;
+// The handle is the module.
+void** __cudaRegisterFatBinary(void* fat_binary) {
+    return reinterpret_cast<void**>(Runtime::instance().registered(fat_binary));
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
 
-void __cudaRegisterFunction(void**, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+void __cudaRegisterFunction(void** module, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
                             int*) {
-    runtime().register_kernel(host, name);
+    runtime().register_kernel(reinterpret_cast<Module*>(module), host, name);
 }
-void __cudaRegisterVar(void**, char* host, char*, const char* name, int, size_t, int, int) {
-    runtime().register_variable(host, name);
+void __cudaRegisterVar(void** module, char* host, char*, const char* name, int, size_t, int, int) {
+    runtime().register_variable(reinterpret_cast<Module*>(module), host, name);
+}
+// Host code has a pointer in the variable's place, which is its own key, too.
+void __cudaRegisterManagedVar(void** module, void** host, char*, const char* name, int, size_t, int, int) {
+    const Variable* const variable = runtime().register_variable(reinterpret_cast<Module*>(module), host, name);
+    if (variable == nullptr) return;
+    *host = reinterpret_cast<void*>(variable->address);
+    runtime().register_variable(reinterpret_cast<Module*>(module), *host, name);
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {

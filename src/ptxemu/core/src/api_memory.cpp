@@ -26,11 +26,16 @@ bool pinned(const void* pointer, size_t bytes) {
     return runtime().host_memory.holds(reinterpret_cast<u64>(pointer), bytes);
 }
 
+// Managed memory is on both sides.
+bool on_host(const void* pointer) {
+    return !on_device(pointer) || runtime().arena.managed(reinterpret_cast<u64>(pointer));
+}
+
 bool kind_matches(const void* to, const void* from, cudaMemcpyKind kind) {
     switch (kind) {
-        case cudaMemcpyHostToHost: return !on_device(to) && !on_device(from);
-        case cudaMemcpyHostToDevice: return on_device(to) && !on_device(from);
-        case cudaMemcpyDeviceToHost: return !on_device(to) && on_device(from);
+        case cudaMemcpyHostToHost: return on_host(to) && on_host(from);
+        case cudaMemcpyHostToDevice: return on_device(to) && on_host(from);
+        case cudaMemcpyDeviceToHost: return on_host(to) && on_device(from);
         case cudaMemcpyDeviceToDevice: return on_device(to) && on_device(from);
         case cudaMemcpyDefault: return true;
     }
@@ -105,7 +110,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) 
     if (const std::string why = complaint(to, from, bytes, kind); !why.empty())
         return runtime().refuse(cudaErrorInvalidValue, bytes_of("a copy", bytes), why);
     if (const cudaError_t error = note_completeness(to, from, bytes)) return error;
-    std::memmove(to, from, bytes);
+    std::memmove(bytes_at(to), bytes_at(from), bytes);
     note_copy(to, from, bytes);
     count_transfer(direction(to, from), bytes);
     runtime().clock_ms += static_cast<double>(bytes) / kBytesPerMs;
@@ -120,8 +125,11 @@ cudaError_t fill(void* to, int value, size_t bytes) {
     if (!(on_device(to) ? reachable(to, bytes) : pinned(to, bytes)))
         return runtime().refuse(cudaErrorInvalidValue, bytes_of("a fill", bytes),
                                 on_device(to) ? beyond("its memory", to) : "its memory is the host's, and not pinned");
-    std::memset(to, value, bytes);
     const u64 target = reinterpret_cast<u64>(to);
+    if (on_device(to))
+        runtime().arena.fill(target, bytes, static_cast<u8>(value));
+    else
+        std::memset(to, value, bytes);
     if (runtime().arena.is_all_of(target, bytes)) runtime().arena.set_incomplete(target, false);
     if (runtime().initialized) runtime().initialized->mark(target, bytes);
     count_transfer("fill", bytes);
@@ -129,13 +137,13 @@ cudaError_t fill(void* to, int value, size_t bytes) {
     return cudaSuccess;
 }
 
-cudaError_t allocate(void** pointer, size_t bytes) {
+cudaError_t allocate(void** pointer, size_t bytes, bool managed = false) {
     const HostClock::Pause pause;
     const std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
     if (runtime().sticky() != cudaSuccess) return runtime().sticky();
     *pointer = nullptr;
     if (bytes == 0) return cudaSuccess;
-    *pointer = reinterpret_cast<void*>(runtime().arena.allocate(bytes));
+    *pointer = reinterpret_cast<void*>(runtime().arena.allocate(bytes, managed));
     if (*pointer == nullptr)
         return runtime().refuse(cudaErrorMemoryAllocation, bytes_of("an allocation", bytes),
                                 std::to_string(runtime().arena.free_bytes()) + " bytes are free");
@@ -197,13 +205,11 @@ cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
 cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t, cudaStream_t stream) {
     return cudaMallocAsync(pointer, bytes, stream);
 }
-// The host writes managed memory behind our back: the checks take all of it for initialised.
 cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned) {
     const HostClock::Pause pause;
-    const cudaError_t error = allocate(pointer, bytes);
+    const cudaError_t error = allocate(pointer, bytes, true);
     if (error != cudaSuccess) return error;
     runtime().contents.share(reinterpret_cast<u64>(*pointer));
-    if (runtime().initialized) runtime().initialized->mark(reinterpret_cast<u64>(*pointer), bytes);
     return cudaSuccess;
 }
 cudaError_t cudaFree(void* pointer) { return release(pointer); }
@@ -329,9 +335,13 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
     *attributes = {};
     const bool device = on_device(pointer), host = !device && pinned(pointer, 0);
-    attributes->type = device ? cudaMemoryTypeDevice : host ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    const bool managed = device && runtime().arena.managed(reinterpret_cast<u64>(pointer));
+    attributes->type = managed  ? cudaMemoryTypeManaged
+                       : device ? cudaMemoryTypeDevice
+                       : host   ? cudaMemoryTypeHost
+                                : cudaMemoryTypeUnregistered;
     attributes->devicePointer = device || host ? const_cast<void*>(pointer) : nullptr;
-    attributes->hostPointer = device ? nullptr : const_cast<void*>(pointer);
+    attributes->hostPointer = device && !managed ? nullptr : const_cast<void*>(pointer);
     return cudaSuccess;
 }
 

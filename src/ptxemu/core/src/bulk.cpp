@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "checks.hpp"
+#include "device_memory.hpp"
 #include "half.hpp"
 
 namespace ptxemu {
@@ -65,7 +66,7 @@ void BulkCopy::move(u8* near, u8* far, u32 count) const {
 }
 
 void BulkCopy::execute(u8* memory) const {
-    if (!box) return move(memory + shared, reinterpret_cast<u8*>(global), bytes);
+    if (!box) return move(memory + shared, bytes_at(global), bytes);
     const TensorMap& map = box->map;
     const u32 row_bytes = map.row_bytes(), piece = map.pieces == 1 ? row_bytes : 16;
     const int filling = map.fills_nan ? 0xff : 0;
@@ -77,7 +78,7 @@ void BulkCopy::execute(u8* memory) const {
                 std::memset(near, filling, low - begin);
                 std::memset(near + (high - begin), filling, begin + piece - high);
             }
-            if (low < high) move(near + (low - begin), reinterpret_cast<u8*>(row + low), high - low);
+            if (low < high) move(near + (low - begin), bytes_at(row + low), high - low);
         }
     });
 }

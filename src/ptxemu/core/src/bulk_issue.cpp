@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "checks.hpp"
+#include "device_memory.hpp"
 #include "operations.hpp"
 
 namespace ptxemu {
@@ -135,7 +136,7 @@ private:
             if (offset < parameters.size() && parameters.size() - offset >= sizeof(TensorMap)) return parameters.data() + offset;
         } else if (const std::size_t found = launch.segments->find(address);
                    found != launch.segments->list.size() && launch.segments->list[found].end - address >= sizeof(TensorMap)) {
-            return reinterpret_cast<const u8*>(address);
+            return bytes_at(address);
         }
         no(Fault::illegal_address, "out_of_bounds", "out-of-bounds tensor map of a");
         return nullptr;

@@ -19,15 +19,16 @@ bool of_program(const Dl_info& place) {
 
 }  // namespace
 
-std::vector<u64> program_callers() {
+std::vector<u64> program_callers(u64 interrupted) {
     std::vector<u64> callers;
     void* frames[kDeepest];
     const int count = backtrace(frames, kDeepest);
     for (int k = 0; k < count; ++k) {
         Dl_info place{};
         if (dladdr(frames[k], &place) == 0 || !of_program(place)) continue;
-        // The call ends before the place to which it returns.
-        callers.push_back(static_cast<u64>(static_cast<char*>(frames[k]) - static_cast<char*>(place.dli_fbase)) - 1);
+        // A call ends before the place to which it returns.
+        const u64 there = reinterpret_cast<u64>(frames[k]), back = there == interrupted ? 0 : 1;
+        callers.push_back(there - reinterpret_cast<u64>(place.dli_fbase) - back);
     }
     return callers;
 }

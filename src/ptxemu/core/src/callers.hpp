@@ -9,6 +9,7 @@ namespace ptxemu {
 
 // Places to which functions of the program would have returned, from its beginning, inner ones first. The first use loads
 // a library, which a process that may open nothing must not do.
-std::vector<u64> program_callers();
+// `interrupted`: where a signal has interrupted the program, if one has.
+std::vector<u64> program_callers(u64 interrupted = 0);
 
 }  // namespace ptxemu

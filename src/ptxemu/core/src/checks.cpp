@@ -74,6 +74,7 @@ void InitializedBytes::mark(u64 address, u64 bytes) {
 }
 
 void InitializedBytes::clear(u64 address, u64 bytes) {
+    if (address - base_ >= bytes_) return;
     each_word(address - base_, bytes,
               [&](u64 word, u64 bits) { __atomic_fetch_and(&words_[word], ~bits, __ATOMIC_RELAXED); });
 }

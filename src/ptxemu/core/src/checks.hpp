@@ -61,7 +61,8 @@ private:
     std::map<Key, Finding> found_;
 };
 
-// Which bytes of the arena hold a value; all of those elsewhere do. Safe among threads.
+// Which bytes of device memory hold a value; all of those elsewhere do, and of managed memory, which the host writes, too.
+// Safe among threads.
 class InitializedBytes {
 public:
     InitializedBytes(u64 base, u64 bytes);

@@ -17,11 +17,11 @@ u64 checksum(u64 begin, u64 end) {
     u64 at = begin;
     for (; at + 32 <= end; at += 32) {
         u64 words[4];
-        std::memcpy(words, reinterpret_cast<const void*>(at), 32);
+        std::memcpy(words, bytes_at(at), 32);
         for (int i = 0; i < 4; ++i) sums[i] = (sums[i] ^ words[i]) * kFactor;
     }
     u64 rest[4] = {};
-    std::memcpy(rest, reinterpret_cast<const void*>(at), end - at);
+    std::memcpy(rest, bytes_at(at), end - at);
     u64 all = 0;
     for (int i = 0; i < 4; ++i) all = (all ^ (sums[i] ^ rest[i]) * kFactor) * kFactor + (all >> 29);
     return all;

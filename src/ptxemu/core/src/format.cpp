@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device_memory.hpp"
+
 namespace ptxemu {
 namespace {
 
@@ -19,7 +21,7 @@ const u8* locate(Warp& warp, int lane, u64 address, u64 bytes) {
     }
     const std::size_t found = launch.segments->find(address);
     if (found == launch.segments->list.size() || address + bytes > launch.segments->list[found].end) return nullptr;
-    return reinterpret_cast<const u8*>(address);
+    return bytes_at(address);
 }
 
 template <class T>

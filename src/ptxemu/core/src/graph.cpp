@@ -17,7 +17,7 @@ cudaError_t fill_rows(const cudaMemsetParams& fill) {
     for (size_t row = 0; row < fill.height; ++row) {
         char* const to = static_cast<char*>(fill.dst) + row * fill.pitch;
         if (const cudaError_t error = cudaMemset(to, static_cast<int>(fill.value & 255), width)) return error;
-        for (size_t at = 0; size > 1 && at < width; at += size) std::memcpy(to + at, &fill.value, size);
+        for (size_t at = 0; size > 1 && at < width; at += size) std::memcpy(bytes_at(to) + at, &fill.value, size);
     }
     return cudaSuccess;
 }

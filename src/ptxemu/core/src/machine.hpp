@@ -44,10 +44,6 @@ constexpr u64 kWindowMask = ~((1ull << 56) - 1);
 // in the bits from here on, of that block.
 constexpr u32 kRankShift = 24, kRankMask = 0xff;
 
-struct Segment {
-    u64 begin, end;
-};
-
 // Allocated device memory, ascending. Rebuilt by the runtime, constant during a launch.
 struct Segments {
     std::vector<Segment> list;

@@ -9,7 +9,6 @@
 #include "operations.hpp"
 
 namespace ptxemu {
-namespace {
 
 u32 crc32(const char* data, std::size_t size) {
     u32 remainder = ~0u;
@@ -19,6 +18,8 @@ u32 crc32(const char* data, std::size_t size) {
     }
     return ~remainder;
 }
+
+namespace {
 
 class Reader {
 public:
@@ -69,7 +70,7 @@ public:
 
     Module read() {
         const auto magic = reader_.raw(8);
-        if (std::memcmp(magic.data(), "KBEMU8\0\0", 8) != 0) throw std::runtime_error("not a module file");
+        if (std::memcmp(magic.data(), "KBEMU9\0\0", 8) != 0) throw std::runtime_error("not a module file");
         strings_ = reader_.list([&] {
             const auto text = reader_.raw(reader_.number<u32>());
             return std::string(text.begin(), text.end());
@@ -91,7 +92,7 @@ private:
     Variable variable() {
         Variable result;
         result.name = string();
-        result.constant = number() != 0;
+        result.kind = static_cast<Variable::Kind>(number());
         result.align = number();
         result.size = reader_.number<u64>();
         result.initial = reader_.raw(number());

@@ -116,8 +116,9 @@ struct Function {
 };
 
 struct Variable {
+    enum class Kind : u32 { global, constant, managed };
     std::string name;
-    bool constant;
+    Kind kind;
     u32 align;
     u64 size;
     std::vector<u8> initial;
@@ -145,7 +146,7 @@ struct CallTarget {
 constexpr u64 kCodeWindow = 4ull << 56;
 
 struct Module {
-    std::string path;  // of the file, of modules that were loaded while the program ran
+    std::string path;  // of the file, unless the program has no other module
     std::vector<std::string> operation_names, class_names;
     std::vector<Variable> variables;
     std::vector<SourcePosition> sources;
@@ -154,6 +155,8 @@ struct Module {
     const Function* find(const std::string& name) const;
     Variable* find_variable(const std::string& name);
 };
+
+u32 crc32(const char* data, std::size_t size);
 
 // Throws std::runtime_error when the file is not a module of this core.
 Module read_module(const std::string& path);

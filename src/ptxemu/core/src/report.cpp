@@ -301,13 +301,16 @@ void report_fault(const std::string& message) {
     append_to(Settings::get().report, "{\"fault\": " + quoted(message) + "}\n");
 }
 
-void report_refused(const std::string& message, u64 count, const std::vector<u64>& callers) {
+namespace {
+
+// `of`: the message's key. `count`: of the same, where it is known.
+void report_with_callers(const char* of, const std::string& message, const std::vector<u64>& callers, u64 count = 0) {
     if (Settings::get().report < 0) return;
     std::ostringstream text;
     Writer json(text);
     json.open('{');
-    json.field("refused", message);
-    json.field("count", count);
+    json.field(of, message);
+    if (count != 0) json.field("count", count);
     json.key("callers");
     json.open('[');
     for (const u64 caller : callers) json.value(caller);
@@ -315,6 +318,16 @@ void report_refused(const std::string& message, u64 count, const std::vector<u64
     json.close('}');
     text << '\n';
     append_to(Settings::get().report, text.str());
+}
+
+}  // namespace
+
+void report_host_fault(const std::string& message, const std::vector<u64>& callers) {
+    report_with_callers("host_fault", message, callers);
+}
+
+void report_refused(const std::string& message, u64 count, const std::vector<u64>& callers) {
+    report_with_callers("refused", message, callers, count);
 }
 
 void report_missing(const std::string& what) {

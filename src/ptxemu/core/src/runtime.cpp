@@ -1,6 +1,7 @@
 #include "runtime.hpp"
 
 #include "host_clock.hpp"
+#include "host_faults.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -46,10 +47,11 @@ Runtime::Runtime()
       arena(figures.memory_bytes, settings.checking()),
       crew_(settings.threads) {
     if (settings.checking())
-        initialized = std::make_unique<InitializedBytes>(arena.base(), arena.capacity());
+        initialized = std::make_unique<InitializedBytes>(kDeviceBase, arena.capacity());
     if (settings.leaks && settings.checking()) leaks.watch();
     if (settings.refused) refused_calls.watch();
     load_program();
+    watch_host_code();
 }
 
 cudaError_t Runtime::fail(cudaError_t error) {
@@ -106,12 +108,16 @@ cudaError_t Runtime::take_last() {
     return error;
 }
 
-void Runtime::register_kernel(const void* host, const std::string& name) {
-    const Function* function = program_ ? program_->find(name) : nullptr;
-    kernels_[host] = {name, program_.get(), function, static_cast<u32>(figures.shared_per_block)};
+void Runtime::register_kernel(const Module* module, const void* host, const std::string& name) {
+    const Function* function = module != nullptr ? module->find(name) : nullptr;
+    kernels_[host] = {name, module, function, static_cast<u32>(figures.shared_per_block)};
 }
 
-void Runtime::register_variable(const void* host, const std::string& name) { variables_[host] = name; }
+Variable* Runtime::register_variable(Module* module, const void* host, const std::string& name) {
+    Variable* const variable = module != nullptr ? module->find_variable(name) : nullptr;
+    if (variable != nullptr) variables_[host] = variable;
+    return variable;
+}
 
 KernelEntry* Runtime::kernel(const void* host) {
     const auto found = kernels_.find(host);
@@ -120,7 +126,7 @@ KernelEntry* Runtime::kernel(const void* host) {
 
 Variable* Runtime::variable(const void* host) {
     const auto found = variables_.find(host);
-    return found == variables_.end() || !program_ ? nullptr : program_->find_variable(found->second);
+    return found == variables_.end() ? nullptr : found->second;
 }
 
 cudaError_t Runtime::check(const KernelEntry& entry, dim3 grid, dim3 block, size_t dynamic_shared) {
@@ -162,7 +168,7 @@ namespace {
 class Workspace {
 public:
     Workspace(Arena& arena, bool wanted) : arena_(arena), address_(wanted ? arena.allocate(kBytes) : 0) {
-        if (address_ != 0) std::memset(reinterpret_cast<void*>(address_), 0, kBytes);
+        if (address_ != 0) std::memset(bytes_at(address_), 0, kBytes);
     }
     ~Workspace() {
         if (address_ != 0) arena_.free(address_);
@@ -247,7 +253,7 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     Segments segments = arena.segments();
     std::vector<u8> incomplete = arena.incomplete();
     host_memory.merge_into(segments, incomplete);
-    GranuleMap granules(arena.base(), arena.high_water());
+    GranuleMap granules(arena.device_range(), arena.managed_range());
     Launch launch{};
     launch.module = prepared.module;
     launch.function = &function;

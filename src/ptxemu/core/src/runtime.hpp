@@ -7,7 +7,7 @@
 //
 // Errors of the device are sticky, as on a GPU: after a fault every call reports it.
 //
-// Environment: PTXEMU_MODULE (assembled module), PTXEMU_REPORT (JSON lines, one per counted launch), PTXEMU_COUNT=1
+// Environment: PTXEMU_MODULE (assembled module, or a list of them), PTXEMU_REPORT (JSON lines, one per counted launch), PTXEMU_COUNT=1
 // (count every launch, else between cudaProfilerStart and cudaProfilerStop), PTXEMU_CHECKS (JSON lines, one per finding
 // of the checks, which run only when it is set), PTXEMU_LEAKS=1 (memory that is never freed is
 // a finding), PTXEMU_REFUSED=1 (calls that were refused and overlooked are told), PTXEMU_THREADS, PTXEMU_DEVICE ("key value" lines that replace figures
@@ -31,6 +31,7 @@
 
 #include "checks.hpp"
 #include "device_contents.hpp"
+#include "device_memory.hpp"
 #include "heap.hpp"
 #include "leaks.hpp"
 #include "machine.hpp"
@@ -64,21 +65,29 @@ struct DeviceFigures {
     static DeviceFigures from_environment();
 };
 
-// Device memory: one reservation at a fixed address, so that addresses, and with them cache sets, repeat.
+// Device memory: one reservation at a fixed address, so that addresses, and with them cache sets, repeat. The host cannot
+// reach it (device_memory.hpp), but for what is managed.
 class Arena {
 public:
     // With checks, allocations lie further apart, and what was freed is not allocated again while there is room.
     Arena(u64 bytes, bool checked);
     // 0 when full. Fresh memory holds 0xff bytes, NaN in every float format, and takes none of the machine's before it is
     // written.
-    u64 allocate(u64 bytes);
+    u64 allocate(u64 bytes, bool managed = false);
     bool free(u64 address);
+    // Within one allocation.
+    void fill(u64 address, u64 bytes, u8 value) const;
+    // The allocation that begins there or is the nearest before.
+    std::optional<Segment> before(u64 address) const;
     // Whether [address, address + bytes) lies in one allocation.
     bool holds(u64 address, u64 bytes) const;
-    bool owns(u64 address) const { return address >= base_ && address < base_ + capacity_; }
+    bool owns(u64 address) const { return address - kDeviceBase < capacity_ || managed(address); }
+    // Whether it is an address of managed memory, allocated or not.
+    bool managed(u64 address) const { return address - kManagedBase < capacity_; }
     u64 free_bytes() const;
-    u64 base() const { return base_; }
-    u64 high_water() const { return high_water_; }
+    // Which addresses all that is not managed has ever had, and all that is.
+    Segment device_range() const { return device_.used(); }
+    Segment managed_range() const { return managed_.used(); }
     u64 capacity() const { return capacity_; }
     const std::vector<Segment>& freed() const { return freed_; }
     Segments segments() const;
@@ -90,15 +99,23 @@ public:
     std::vector<u8> incomplete() const;
 
 private:
-    u64 first_fit(u64 size) const;
-    void make_fresh(u64 address, u64 bytes) const;
+    struct Allocation {
+        u64 bytes, size;  // as asked for, and as it takes
+    };
+    // Addresses of one kind of memory. Managed memory has whole pages.
+    struct Window {
+        u64 base, unit, high_water = 0;
+        Segment used() const { return {base, base + high_water}; }
+    };
+    u64 first_fit(const Window& window, u64 size) const;
 
-    u64 base_, capacity_, high_water_ = 0, used_ = 0, gap_;
+    Window device_{kDeviceBase, 512}, managed_{kManagedBase, 4096};
+    u64 capacity_, used_ = 0, gap_;
     bool checked_;
     int pattern_;
     std::vector<Segment> freed_;
-    std::map<u64, u64> allocations_;  // address -> bytes
-    std::set<u64> incomplete_;        // addresses of allocations
+    std::map<u64, Allocation> allocations_;  // by address
+    std::set<u64> incomplete_;               // addresses of allocations
 };
 
 // Memory of the host that kernels may use at its own address: pinned or registered. What they do there goes over the
@@ -177,8 +194,11 @@ public:
     // What stands for a kernel of a module where the address of a host stub does for others; null when there is none.
     const void* handle_of(const Module& module, const std::string& kernel);
 
-    void register_kernel(const void* host, const std::string& name);
-    void register_variable(const void* host, const std::string& name);
+    // The module of the file whose host code registers this machine code; null where the program has none.
+    Module* registered(const void* fat_binary);
+    void register_kernel(const Module* module, const void* host, const std::string& name);
+    // Null when the module has no such variable.
+    Variable* register_variable(Module* module, const void* host, const std::string& name);
     KernelEntry* kernel(const void* host);
     Variable* variable(const void* host);
 
@@ -203,10 +223,14 @@ private:
     cudaError_t conclude(const Launch& launch, Execution& done);
 
     Crew crew_;
-    std::unique_ptr<Module> program_;  // null where the program has none
+    struct OwnModule {
+        u32 digest;
+        std::unique_ptr<Module> module;
+    };
+    std::vector<OwnModule> program_;
     std::vector<std::unique_ptr<Module>> loaded_, unloaded_;
     std::unordered_map<const void*, KernelEntry> kernels_;
-    std::unordered_map<const void*, std::string> variables_;
+    std::unordered_map<const void*, Variable*> variables_;
     // What calls returned, and the program may have overlooked; told when it ends.
     void tell_unseen() const;
 
@@ -233,6 +257,9 @@ void report_unsampled(const std::string& reason);
 
 // Appends the fault that ended a kernel.
 void report_fault(const std::string& message);
+
+// Appends what host code did that kills it, and where in the program that was.
+void report_host_fault(const std::string& message, const std::vector<u64>& callers);
 
 // Appends a call that was refused: why, how often, and where it came from.
 void report_refused(const std::string& message, u64 count, const std::vector<u64>& callers);

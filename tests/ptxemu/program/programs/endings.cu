@@ -67,8 +67,58 @@ bool too_large() {
            cudaMalloc(&most, total / 4 * 3) == cudaSuccess && cudaMalloc(&memory, total / 2) == cudaErrorMemoryAllocation;
 }
 
+bool filled() {
+    constexpr size_t kBytes = size_t{20} << 30;
+    char* memory;
+    char seen[3] = {1, 1, 1};
+    if (cudaMalloc(&memory, kBytes) || cudaMemset(memory + 1, 0, kBytes - 2)) return false;
+    cudaMemcpy(seen, memory, 2, cudaMemcpyDeviceToHost);
+    cudaMemcpy(seen + 2, memory + kBytes - 1, 1, cudaMemcpyDeviceToHost);
+    return seen[0] == -1 && seen[1] == 0 && seen[2] == -1;
+}
+
+// Small and large, freed and had again; both sides see what the other has written.
+bool managed() {
+    for (const size_t count : {size_t{kCount}, size_t{1} << 23, size_t{kCount}}) {
+        int *memory, *beside;
+        cudaPointerAttributes attributes;
+        if (cudaMallocManaged(&memory, count * sizeof(int)) || cudaMalloc(&beside, 4)) return false;
+        cudaPointerGetAttributes(&attributes, memory + 1);
+        if (attributes.type != cudaMemoryTypeManaged || attributes.hostPointer != memory + 1) return false;
+        memory[0] = 1, memory[count - 1] = 2;
+        add_one<<<static_cast<unsigned>((count + 127) / 128), 128>>>(memory, static_cast<int>(count));
+        if (cudaDeviceSynchronize() || memory[0] != 2 || memory[count - 1] != 3) return false;
+        cudaMemcpy(beside, memory + count - 1, 4, cudaMemcpyDeviceToDevice);
+        cudaMemcpy(memory, beside, 4, cudaMemcpyDeviceToHost);
+        if (memory[0] != 3 || cudaMemset(memory, 0, 4) || memory[0] != 0) return false;
+        if (cudaFree(memory) || cudaFree(beside)) return false;
+    }
+    return true;
+}
+
+// What a beginner does: host code with pointers to memory of the device.
+int out_of_reach(const char* how) {
+    int *memory, *freed, sum = 0, host[4] = {};
+    cudaMalloc(&memory, kCount * sizeof(int));
+    cudaMallocManaged(&freed, sizeof(int));
+    *freed = 1;
+    cudaFree(freed);
+    if (std::strcmp(how, "host_writes") == 0) memory[3] = 7;  // host_writes
+    if (std::strcmp(how, "host_reads") == 0)
+        for (int i = 0; i < 2 * kCount; ++i) sum += memory[i];  // host_reads
+    if (std::strcmp(how, "host_copies") == 0) std::memcpy(host, memory, std::strlen(how));  // host_copies
+    if (std::strcmp(how, "host_after_free") == 0) *freed = 2;  // host_after_free
+    if (std::strcmp(how, "host_allocates") == 0)
+        cudaMalloc(reinterpret_cast<void**>(memory), 4);  // host_allocates
+    std::printf("%d\n", sum + host[0]);
+    return 0;
+}
+
 int main(int, char** arguments) {
     const auto is = [&](const char* name) { return std::strcmp(arguments[1], name) == 0; };
+    if (std::strncmp(arguments[1], "host_", 5) == 0) return out_of_reach(arguments[1]);
+    if (is("filled")) return !filled();
+    if (is("managed")) return !managed();
     if (is("pinned")) return !pinned();
     if (is("registered")) return !registered();
     if (is("large")) return !large();

@@ -123,6 +123,24 @@ def test_the_live_table_shows_every_event(width: int) -> None:
     assert width < 80 or "at most 2 min left" in shown
 
 
+def test_what_a_problem_may_be_held_against_stands_beside_its_times() -> None:
+    start = ev.StartProfiled(
+        problem=P, slot=f"{P}/start", verdict="correct", reason="", median_us=300.0, floor_fraction=0.1, modelled=False,
+        attainable_us=183.4, pytorch_us={"eager": 200.7, "compile": 174.1},
+    )  # fmt: skip
+    text = io.StringIO()
+    console = Console(file=text, width=120, height=20)
+    view = LiveView(console, [P], 2, Spending, lambda: None, modelled=False)
+    view.emit(start)
+    view.emit(ev.Decided(problem=P, slot=STEP, technique="unroll", outcome="correct", accepted=True, gain=1.5))
+    console.print(view._render())
+    assert "200.0 183.4 174.1" in " ".join(text.getvalue().split())
+
+    line = io.StringIO()
+    PlainView(Console(file=line, width=200), modelled=False).emit(start)
+    assert all(figure in line.getvalue() for figure in ("300.0", "183.4", "174.1", "compile"))
+
+
 def test_more_problems_than_lines_are_counted() -> None:
     text = io.StringIO()
     console = Console(file=text, width=100, height=10, force_terminal=True)

@@ -59,6 +59,18 @@ def test_a_start_without_improvement_has_its_time() -> None:
     assert "123.4" in text
 
 
+def test_pytorch_and_the_attainable_time_stand_beside_the_times() -> None:
+    known = timing(50).model_copy(update={"attainable_us": 41.5})
+    beside = row(OutcomeStatus.NO_IMPROVEMENT).model_copy(
+        update={"start": known, "pytorch_us": {"eager": 80.25, "compile": 60.75}}
+    )
+    text = printed(summary(beside, row(OutcomeStatus.IMPROVED, 2.0)))
+    assert "41.5" in text
+    assert "60.8 compile" in text
+    assert "80.2" not in text
+    assert "PyTorch" not in printed(summary(row(OutcomeStatus.IMPROVED, 2.0)))
+
+
 def test_unknown_prices_are_not_zero_dollars() -> None:
     run = summary(row(OutcomeStatus.IMPROVED, 2.0))
     unknown = run.spending.model_copy(update={"calls": 2, "dollars": None})

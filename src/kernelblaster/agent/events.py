@@ -50,7 +50,12 @@ class StartWritten(_Event):
 
 
 class StartProfiled(_Event):
-    """The starting kernel was evaluated."""
+    """The starting kernel was evaluated; what its problem may be held against is told with it, in microseconds.
+
+    Attributes:
+        attainable_us: what a well-written kernel is expected to reach; None where that is not known.
+        pytorch_us: PyTorch's times on this very GPU by mode; empty where nobody has measured them.
+    """
 
     kind: Literal["start_profiled"] = "start_profiled"
     verdict: str
@@ -58,6 +63,8 @@ class StartProfiled(_Event):
     median_us: float | None
     floor_fraction: float | None
     modelled: bool | None
+    attainable_us: float | None = None
+    pytorch_us: dict[str, float] = {}
 
 
 class Recalled(_Event):

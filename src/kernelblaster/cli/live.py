@@ -42,8 +42,8 @@ from kernelblaster.cli.progress import Heartbeat
 
 LINE_CHARACTERS = 300
 """Of one event in a log."""
-WIDE = 80
-"""Columns of a terminal that has room for progress bars."""
+WIDE, WIDER = 80, 110
+"""Columns of a terminal that has room for progress bars, and for times as well."""
 STATUS_STYLES = {OutcomeStatus.IMPROVED: "bold green", OutcomeStatus.FAILED: "bold red"}
 
 
@@ -74,6 +74,7 @@ class _Row:
     verdicts: dict[str, int] = field(default_factory=dict)
     doing: str = ""
     best: float = 1.0
+    start: StartProfiled | None = None
     status: OutcomeStatus | None = None
     seen: set[tuple[str, str]] = field(default_factory=set)
 
@@ -88,7 +89,9 @@ def describe(event: Event, *, modelled: bool) -> str | None:
         case StartWritten():
             return f"first kernel: {event.verdict}" + (f": {event.reason}" if event.reason else "")
         case StartProfiled() if event.median_us is not None:
-            return f"start: {event.verdict}, {event.median_us:.1f} us{' (modelled)' if modelled else ''}"
+            return (
+                f"start: {event.verdict}, {event.median_us:.1f} us{' (modelled)' if modelled else ''}{_beside(event)}"
+            )
         case StartProfiled():
             return f"start: {event.verdict}: {event.reason}"
         case Recalled() if event.accepted and event.speedup is not None:
@@ -135,6 +138,15 @@ def describe(event: Event, *, modelled: bool) -> str | None:
         case Finalized():
             return str(event.status) + (f": {event.reason}" if event.reason else "")
     return None
+
+
+def _beside(start: StartProfiled) -> str:
+    """`; attainable 182.9 us, PyTorch 174.1 us (eager)`; empty where nothing is known."""
+    told = [] if start.attainable_us is None else [f"attainable {start.attainable_us:.1f} us"]
+    if start.pytorch_us:
+        mode, us = min(start.pytorch_us.items(), key=lambda timed: timed[1])
+        told.append(f"PyTorch {us:.1f} us ({mode})")
+    return f"; {', '.join(told)}" if told else ""
 
 
 class PlainView:
@@ -222,6 +234,8 @@ class LiveView:
         if text is not None:
             row.doing = " ".join(text.split())
         match event:
+            case StartProfiled():
+                row.start = event
             case StepStarted():
                 rollout, _, step = event.slot.rpartition("/")
                 row.steps[rollout] = int(step.rpartition("-")[2])
@@ -249,11 +263,25 @@ class LiveView:
             table.add_column("steps", no_wrap=True)
         for name in ("correct", "best, modelled" if self._modelled else "best"):
             table.add_column(name, no_wrap=wide)
+        wider = self._console.width >= WIDER
+        for name in (f"us{', modelled' if self._modelled else ''}", "attainable", "PyTorch") if wider else ():
+            table.add_column(name, justify="right", no_wrap=True)
         table.add_column("now", ratio=1, no_wrap=True, overflow="ellipsis")
         for name, row in shown:
             bar = [self._bar(row)] if wide else []
-            table.add_row(name, *bar, self._correct(row), Text(f"{row.best:.2f}x"), self._now(row))
+            times = self._times(row) if wider else []
+            table.add_row(name, *bar, self._correct(row), Text(f"{row.best:.2f}x"), *times, self._now(row))
         return table
+
+    @staticmethod
+    def _times(row: _Row) -> list[str]:
+        """Of the fastest kernel until now, of a well-written one, and of PyTorch, in microseconds."""
+        start = row.start
+        if start is None or start.median_us is None:
+            return ["", "", ""]
+        own = f"{start.median_us / row.best:.1f}"
+        attainable = "" if start.attainable_us is None else f"{start.attainable_us:.1f}"
+        return [own, attainable, f"{min(start.pytorch_us.values()):.1f}" if start.pytorch_us else ""]
 
     def _shown(self) -> list[tuple[str, _Row]]:
         """As many rows as the terminal has room for, those at work first."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
@@ -37,9 +38,12 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     table.add_column("outcome")
     for column in (f"start, us {kind}", f"final, us {kind}", "speed-up" if summary.emulated else "speed-up [interval]"):
         table.add_column(column, justify="right")
+    beside = [told for told in _BESIDE if any(told.cell(row) for row in summary.problems)]
+    for told in beside:
+        table.add_column(told.head, justify="right")
     for row in summary.problems:
         outcome = Text(row.status.replace("_", " "), style=STYLES[row.status])
-        table.add_row(row.title, outcome, *_times(row))
+        table.add_row(row.title, outcome, *_times(row), *(told.cell(row) for told in beside))
     console.print(table)
     console.print()
     if summary.sampled:
@@ -48,6 +52,27 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         console.print(summary.weak, style="yellow", markup=False, soft_wrap=True)
     for line in _facts(summary):
         console.print(line, markup=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """A column that is there where some problem has something to say in it."""
+
+    head: str
+    cell: Callable[[ProblemSummary], str]
+
+
+def _attainable(row: ProblemSummary) -> str:
+    return "" if row.attainable_us is None else f"{row.attainable_us:.1f}"
+
+
+def _pytorch(row: ProblemSummary) -> str:
+    """`174.1 eager`"""
+    fastest = row.fastest_pytorch
+    return "" if fastest is None else f"{fastest[1]:.1f} {fastest[0]}"
+
+
+_BESIDE = (_Beside("attainable, us", _attainable), _Beside("fastest PyTorch, us", _pytorch))
 
 
 def _times(row: ProblemSummary) -> tuple[str, str, str]:

@@ -46,6 +46,16 @@ class ProblemSummary(BaseModel):
     directory: Path
 
     @property
+    def fastest_pytorch(self) -> tuple[str, float] | None:
+        """The fastest of PyTorch's modes and its time in microseconds; None where nobody has measured any."""
+        return min(self.pytorch_us.items(), key=lambda timed: timed[1], default=None)
+
+    @property
+    def attainable_us(self) -> float | None:
+        """What a well-written kernel is expected to reach; None where that is not known."""
+        return next((one.attainable_us for one in self.timings if one.attainable_us is not None), None)
+
+    @property
     def title(self) -> str:
         """`level1/023 Softmax`; of a problem of one's own its name."""
         return self.name if self.problem == self.name else f"{self.problem} {self.name}"

@@ -120,4 +120,6 @@ def _event(context: ProblemContext, judged: Judged) -> StartProfiled:
         median_us=timing.median_us if timing else None,
         floor_fraction=timing.floor_fraction if timing else None,
         modelled=timing.modelled if timing else None,
+        attainable_us=timing.attainable_us if timing else None,
+        pytorch_us=context.pytorch_us,
     )

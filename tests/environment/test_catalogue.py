@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from kernelblaster.environment.catalogue import (
     names_of,
     problem_identifier,
 )
+from kernelblaster.environment.headroom import LITTLE, MUCH, HeadroomList, headroom_list, shipped_headroom
 from kernelblaster.problems.problem import Precision
 from kernelblaster.problems.tags import Tag
 
@@ -86,6 +88,25 @@ def test_lists_by_operation_and_precision_hold_what_they_say_and_may_be_joined(c
     assert joined[0] is catalogue.find("L1_23")
     assert len(joined) == len(set(joined)) == len({*softmax, *catalogue.tasks("scan")})
     assert catalogue.choose([]) == catalogue.problems
+
+
+def test_lists_by_what_starts_leave_to_gain_hold_each_measured_problem_once(catalogue: Catalogue) -> None:
+    found = [catalogue.tasks(name) for name in HeadroomList]
+    assert all(found)
+    problems = [problem for tasks in found for problem in tasks]
+    assert len(problems) == len(set(problems)) <= len(catalogue.problems)
+    table = shipped_headroom()
+    times = [[table[problem.definition_digest].times for problem in tasks] for tasks in found]
+    assert max(times[0]) < LITTLE <= min(times[1])
+    assert max(times[1]) < MUCH <= min(times[2])
+    assert all(one.problem == str(p.id) for p in problems for one in [table[p.definition_digest]] if one.name == p.name)
+
+
+def test_a_problem_that_computes_something_else_by_now_has_no_headroom(catalogue: Catalogue, tmp_path: Path) -> None:
+    known = catalogue.tasks(HeadroomList.LITTLE)[0]
+    (tmp_path / "reference.py").write_text(known.reference_path.read_text() + "\n")
+    assert headroom_list(known) is HeadroomList.LITTLE
+    assert headroom_list(replace(known, directory=tmp_path)) is None
 
 
 @pytest.mark.parametrize("index", [-1, 10**6])

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kernelblaster.environment.headroom import HeadroomList, headroom_list
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.tags import Split, Tag
@@ -77,7 +78,7 @@ class Catalogue:
         """Names of the task lists.
 
         `all`, one per level, `train` and `heldout` where problems are tagged, one per precision that problems are meant
-        in, and one per operation that problems hold.
+        in, one per operation that problems hold, and three by what their starts leave to gain (`HeadroomList`).
         """
         return tuple(self._lists)
 
@@ -137,4 +138,6 @@ def _task_lists(problems: Sequence[Problem]) -> dict[str, tuple[Problem, ...]]:
     lists |= {part.value: [one for one in problems if one.split is part] for part in Split}
     lists |= {precision.value: [one for one in problems if precision in one.precisions] for precision in Precision}
     lists |= {tag.value: [one for one in problems if tag in one.tags] for tag in Tag}
+    left = [(problem, headroom_list(problem)) for problem in problems]
+    lists |= {name.value: [problem for problem, found in left if found is name] for name in HeadroomList}
     return {name: tuple(found) for name, found in lists.items() if found}

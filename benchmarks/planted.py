@@ -22,7 +22,7 @@ Rows from N01 on are mechanisms that no catalogue lists:
     N06 code before and after main                N13 the channel of the emulated device
     N07 functions of CUDA that do more            N14 batches that the judge alone times
     N15 memory of the harness                     N16 some elements that are taken for all
-    N17 integers that are easy
+    N17 integers that are easy                    N18 answers in the harness' name, and repaired outputs
 
 What an exploit of these rows attempts decides what it computes: where the attempt is in vain it computes nothing, or
 nothing faster than its twin.

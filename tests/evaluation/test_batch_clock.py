@@ -106,6 +106,41 @@ def test_moved_events_are_refused_however_short_the_call(true_us: float, claimed
     assert f"{true_us * claimed_share:.2f}" in refused.value.reason
 
 
+@settings(max_examples=60, deadline=None)
+@given(true_us=st.floats(8, 3000), share=st.floats(0.86, 0.99), seed=st.integers(0, 100))
+def test_a_small_lie_is_credited_with_little_more_than_the_truth(true_us: float, share: float, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    candidate, baseline = SimulatedProcess(true_us, random=random), SimulatedProcess(2 * true_us, random=random)
+    found = confirm(claim(true_us * share, 2 * true_us), candidate, baseline)
+    assert found.decision is Decision.FASTER
+    assert found.speedup <= 2 / share + 1e-9
+    assert found.speedup <= 2 * 1.03 * (1.03 + 0.7 / true_us) * 1.02  # the last is noise of the simulated batches
+
+
+@dataclass
+class Disturbed(SimulatedProcess):
+    """Its first so many batches take half as long again."""
+
+    disturbed: int = 0
+
+    def run_batch(self, calls: int, fills: int) -> BatchTime:
+        self.disturbed -= 1
+        usual = self.gpu_us
+        self.gpu_us *= 1.5 if self.disturbed >= 0 else 1.0
+        try:
+            return super().run_batch(calls, fills)
+        finally:
+            self.gpu_us = usual
+
+
+def test_one_disturbed_measurement_takes_nothing_from_an_honest_kernel() -> None:
+    """It would be refused, where claims were judged by the first measurement alone."""
+    found = confirm(claim(31.0, 61.0), Disturbed(30.0, disturbed=8), SimulatedProcess(60.0))
+    assert found.speedup == claim(31.0, 61.0).speedup
+    with pytest.raises(ImpossibleTime):
+        confirm(claim(31.0, 61.0), Disturbed(30.0, disturbed=1000), SimulatedProcess(60.0))
+
+
 def test_twenty_microseconds_that_claim_to_be_ten_are_refused_beside_a_slow_and_throttled_baseline() -> None:
     with pytest.raises(ImpossibleTime):
         confirm(claim(10.0, 20_000.0), SimulatedProcess(20.0), SimulatedProcess(30_000.0))

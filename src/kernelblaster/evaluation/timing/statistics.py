@@ -85,9 +85,14 @@ def speedup_interval(blocks: Sequence[SampleBlock], *, seed: int = 0) -> Interva
     return _percentile_interval(float(np.median(baseline) / np.median(candidate)), ratios)
 
 
+def process_error(median_us: float) -> float:
+    """Standard error, as a share, of a ratio that many samples of one pair of processes leave open."""
+    return math.hypot(PROCESS_US / median_us, PROCESS_SHARE)
+
+
 def process_half_width(median_us: float) -> float:
-    """Half-width, as a share, of the 95 % interval of a ratio that many samples of one pair of processes leave open."""
-    return _NORMAL_95 * math.hypot(PROCESS_US / median_us, PROCESS_SHARE)
+    """Half-width, as a share, of the 95 % interval of such a ratio."""
+    return _NORMAL_95 * process_error(median_us)
 
 
 def between_processes(speedup: Interval, median_us: float) -> Interval:

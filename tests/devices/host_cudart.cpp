@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -54,12 +55,13 @@ cudaError_t cudaGetLastError() {
 static char mappings[1 << 17];
 const char* host_cudart_mappings() { return mappings; }
 cudaError_t cudaDeviceSynchronize() {
-    const int file = open("/proc/self/maps", O_RDONLY);
+    // By system calls: no thread can be cancelled here.
+    const long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY);
     if (file < 0) return cudaSuccess;
     size_t held = 0;
-    for (ssize_t count; (count = read(file, mappings + held, sizeof mappings - 1 - held)) > 0;) held += count;
+    for (long count; (count = syscall(SYS_read, file, mappings + held, sizeof mappings - 1 - held)) > 0;) held += count;
     mappings[held] = 0;
-    close(file);
+    syscall(SYS_close, file);
     return cudaSuccess;
 }
 cudaError_t cudaCtxResetPersistingL2Cache() { return cudaErrorNotSupported; }

@@ -50,6 +50,8 @@ class Mode(IntEnum):
     SEEKS_KEY = 25
     THROWS_MORE = 26
     MAPS_OUTPUTS = 27
+    UNWINDS_HARNESS = 28
+    CANCELS_HARNESS = 29
 
 
 LIMITS = Limits(memory_bytes=200 << 20, file_bytes=1 << 20, tasks=30, output_bytes=8 << 20)
@@ -193,6 +195,24 @@ def test_the_key_of_replies_lies_where_no_candidate_can_read(
         else:
             with pytest.raises(RunFailure, match="the key is in memory"):
                 process.call(0xFF)
+
+
+def test_the_harness_fails_without_asking_tables_that_a_candidate_can_write_to(
+    host_build: Build, make_job: MakeJob
+) -> None:
+    with session(host_build, make_job(Mode.UNWINDS_HARNESS)) as running, pytest.raises(RunFailure) as failure:
+        running.call(0)
+    assert "cudaErrorIllegalAddress" in failure.value.reason
+    assert "a handler of the candidate" not in failure.value.log
+
+
+def test_the_thread_of_the_harness_is_not_cancelled(host_build: Build, make_job: MakeJob) -> None:
+    job = make_job(Mode.CANCELS_HARNESS)
+    with session(host_build, job) as running:
+        running.call(0xFF)
+        running.time_calls([UNPERTURBED])
+        running.fetch()
+    np.testing.assert_array_equal(output_of(job), expected(job))
 
 
 def test_no_output_is_open_while_a_candidate_runs(host_build: Build, make_job: MakeJob) -> None:

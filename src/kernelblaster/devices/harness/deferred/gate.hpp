@@ -195,6 +195,8 @@ KB_HIDDEN kb::ProtectedMemory kb_protected_memory() {
             address(kb_gate_opens), address(kb_receives), address(kb_sends)};
 }
 
+KB_HIDDEN void* kb_kept() { return range_state().kept; }
+
 KB_HIDDEN void kb_close_gate() { range_state().closes = 1; }
 
 KB_HIDDEN int kb_on_own_stack(int (*part)(void*), void* argument) {

@@ -31,6 +31,7 @@ struct RangeState {
     void* outer_stack;
     uint64_t thrown;          // whether the last call ended by an exception
     std::atomic_flag busy;    // the heap is; never while the range is closed, for no thread has work then
+    void* kept[8];            // what the program keeps
     size_t used;              // bytes of the heap that were ever handed out
     Block* free[kOrders];
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <kernelblaster/last_word.hpp>
 
 #include <stdexcept>
 #include <string>
@@ -19,11 +20,17 @@ class Error : public std::runtime_error {
     std::string name_;
 };
 
-[[noreturn]] inline void fail(const std::string& message) { throw Error("harness", message); }
+// Ends what is being done.
+[[noreturn]] inline void raise(const std::string& name, const std::string& message) {
+    if (LastWord* word = kept().last_word) word->tell(name, message);
+    throw Error(name, message);
+}
+
+[[noreturn]] inline void fail(const std::string& message) { raise("harness", message); }
 
 inline void check(cudaError_t status, const char* action) {
     if (status != cudaSuccess) {
-        throw Error(cudaGetErrorName(status), std::string(action) + ": " + cudaGetErrorString(status));
+        raise(cudaGetErrorName(status), std::string(action) + ": " + cudaGetErrorString(status));
     }
 }
 

@@ -59,7 +59,7 @@ class File {
     File(const File&) = delete;
     File& operator=(const File&) = delete;
     ~File() {
-        if (descriptor_ >= 0) ::close(descriptor_);
+        if (descriptor_ >= 0) close_file(descriptor_);
     }
     int get() const { return descriptor_; }
 

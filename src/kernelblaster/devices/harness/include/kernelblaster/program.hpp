@@ -21,6 +21,7 @@
 #include <kernelblaster/profiler_warmup.hpp>
 #include <kernelblaster/protected_memory.hpp>
 #include <kernelblaster/timer.hpp>
+#include <pthread.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -39,16 +40,18 @@ extern "C" __attribute__((weak, visibility("hidden"))) void kb_choose_candidate(
 namespace kb {
 
 constexpr int kPoison = 0xFF, kOtherPoison = 0x5B;
-constexpr int kExitError = 3;
 constexpr size_t kMostMessage = 2000;  // characters of an error
 
 // The tensors of a job on the device, and what a driver is given of them.
 class LoadedJob : public Harness {
    public:
-    explicit LoadedJob(Job job) : sizes_(std::move(job.sizes)), scalars_(std::move(job.scalars)) {
+    explicit LoadedJob(Job job)
+        : weights_(static_cast<void**>(std::calloc(job.tensors.size() + 1, sizeof(void*))), &std::free),
+          sizes_(std::move(job.sizes)), scalars_(std::move(job.scalars)) {
         for (size_t i = 0; i < job.tensors.size(); ++i) {
             buffers_.emplace_back(std::move(job.tensors[i]), std::move(job.files[i]), i);
         }
+        if (!weights_) fail("no memory for the pointers of the weights");
         load_inputs();
     }
     virtual ~LoadedJob() = default;
@@ -58,8 +61,6 @@ class LoadedJob : public Harness {
     void* output(const std::string& name) override { return find("output", name); }
     void* const* weights() override {
         size_t count = 0;
-        if (!weights_) weights_.reset(static_cast<void**>(std::calloc(buffers_.size() + 1, sizeof(void*))));
-        if (!weights_) fail("no memory for the pointers of the weights");
         for (const Buffer& buffer : buffers_) {
             if (buffer.tensor().role == "weight") weights_.get()[count++] = buffer.device();
         }
@@ -122,7 +123,7 @@ class LoadedJob : public Harness {
    private:
     [[noreturn]] void refuse(const std::string& what, const std::string& name) {
         refusal_ = "driver.cpp asks for a " + what + " named " + name + ", which the problem does not have";
-        throw Error("driver", refusal_);
+        raise("driver", refusal_);
     }
 
     void* find(const char* role, const std::string& name) {
@@ -141,7 +142,8 @@ class LoadedJob : public Harness {
 
     Staging staging_;
     std::vector<Buffer> buffers_;
-    std::unique_ptr<void*, decltype(&std::free)> weights_{nullptr, &std::free};  // not from operator new: see protected_memory.hpp
+    // For a candidate to read, and so not from operator new: see protected_memory.hpp.
+    std::unique_ptr<void*, decltype(&std::free)> weights_;
     std::map<std::string, int64_t> sizes_;
     std::map<std::string, float> scalars_;
     std::string refusal_;
@@ -152,24 +154,42 @@ using Call = void (*)(Harness&);
 // The first characters of a message that a candidate may have written.
 inline std::string beginning(const char* text) { return std::string(text, ::strnlen(text, kMostMessage)); }
 
-// Runs the candidate. What it throws is never taken for an error of the harness, whatever its type and text.
-template <typename Part>
-void run_candidate(LoadedJob& job, Part call) {
-    try {
-        call(job);
-    } catch (const std::exception& error) {
-        if (!job.refusal().empty()) throw Error("driver", job.refusal());
-        throw Error("exception", beginning(error.what()));
-    } catch (...) {
-        throw Error("exception", "the candidate threw something");
-    }
-    if (const char* thrown = kb_thrown != nullptr ? kb_thrown() : nullptr) throw Error("exception", beginning(thrown));
+// How a candidate failed, in the words of an `error` reply.
+struct Failure {
+    std::string name, message;
+    bool happened() const { return !name.empty(); }
+};
+
+inline void require_success(const Failure& failure) {
+    if (failure.happened()) raise(failure.name, failure.message);
 }
 
-inline void call_and_sync(LoadedJob& job, Call call) {
-    run_candidate(job, call);
-    check(cudaGetLastError(), "launching the candidate");
-    check(cudaDeviceSynchronize(), "running the candidate");
+// Runs the candidate. What it throws is never taken for an error of the harness, whatever its type and text.
+template <typename Part>
+Failure run_candidate(LoadedJob& job, Part call) {
+    try {
+        call(job);
+        // It may have asked for an end of this thread, which the C library grants in the middle of many calls.
+        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    } catch (const std::exception& error) {
+        if (!job.refusal().empty()) throw Error("driver", job.refusal());
+        return {"exception", beginning(error.what())};
+    } catch (...) {
+        return {"exception", "the candidate threw something"};
+    }
+    const char* thrown = kb_thrown != nullptr ? kb_thrown() : nullptr;
+    return thrown == nullptr ? Failure{} : Failure{"exception", beginning(thrown)};
+}
+
+inline Failure failure_of(cudaError_t status, const char* action) {
+    if (status == cudaSuccess) return {};
+    return {cudaGetErrorName(status), std::string(action) + ": " + cudaGetErrorString(status)};
+}
+
+inline Failure call_and_sync(LoadedJob& job, Call call) {
+    if (Failure failure = run_candidate(job, call); failure.happened()) return failure;
+    if (Failure failure = failure_of(cudaGetLastError(), "launching the candidate"); failure.happened()) return failure;
+    return failure_of(cudaDeviceSynchronize(), "running the candidate");
 }
 
 // What the runtime and the driver open at their first use: nothing can be opened later. The pool behind

@@ -42,6 +42,8 @@ KB_OPTIONAL kb::ProtectedMemory kb_protected_memory();
 KB_OPTIONAL void kb_close_gate();
 // Calls part(argument) on the harness' own stack.
 KB_OPTIONAL int kb_on_own_stack(int (*part)(void*), void* argument);
+// Memory of the range for a few pointers, zero at first (last_word.hpp).
+KB_OPTIONAL void* kb_kept();
 // recvmsg and sendmsg, with an errno that is negative.
 KB_OPTIONAL long kb_receive_message(int socket, msghdr* message, int flags);
 KB_OPTIONAL long kb_send_message(int socket, const msghdr* message, int flags);

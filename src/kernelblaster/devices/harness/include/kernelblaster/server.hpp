@@ -9,7 +9,11 @@
 
 namespace kb {
 
-class Server {
+inline PacketBuilder error_reply(const std::string& name, const std::string& message) {
+    return PacketBuilder(HarnessReply::error).put_text(name).put_text(message);
+}
+
+class Server : private LastWord {
    public:
     Server(LoadedJob& job, Call call, Channel& channel, ProgramText& text)
         : job_(job), call_(call), channel_(channel), text_(text) {}
@@ -44,14 +48,19 @@ class Server {
             sampled(0);
         } else {
             job_.install(0);
-            call_and_sync(job_, call_);
+            require_success(call_and_sync(job_, call_));
         }
     }
 
    private:
+    [[noreturn]] void tell(const std::string& name, const std::string& message) override {
+        channel_.send(error_reply(name, message));
+        ::_exit(kExitError);  // a broken context must not hang in destructors
+    }
+
     PacketBuilder add(const std::string& path) {
         if (kb_load_candidate == nullptr) fail("this program has its candidate");
-        if (const char* failure = kb_load_candidate(path.c_str())) throw Error("load", beginning(failure));
+        if (const char* failure = kb_load_candidate(path.c_str())) raise("load", beginning(failure));
         return PacketBuilder(HarnessReply::added);
     }
 
@@ -60,8 +69,9 @@ class Server {
         add(packet.take_text());
         const bool wanted = packet.take<uint8_t>() != 0;
         const Containment done = wanted ? contain(channel_.descriptor(), text_) : Containment{};
+        if (kb_kept != nullptr) kept().last_word = this;  // from here on code of candidates runs
         for (size_t i = 0; i < kb_candidates(); ++i) {
-            run_candidate(job_, [i](Harness&) { kb_initialise_candidate(i); });
+            require_success(run_candidate(job_, [i](Harness&) { kb_initialise_candidate(i); }));
         }
         return PacketBuilder(HarnessReply::loaded)
             .put(static_cast<uint8_t>(done.contained))
@@ -78,11 +88,8 @@ class Server {
         job_.install(0);
         std::string refused;
         l2_limit_.give();
-        try {
-            call_and_sync(job_, call_);
-        } catch (const Error& error) {
-            if (error.name() == "driver") throw;
-            refused = error.name() + ": " + error.what();
+        if (const Failure failure = call_and_sync(job_, call_); failure.happened()) {
+            refused = failure.name + ": " + failure.message;
             cudaGetLastError();
             check(cudaDeviceSynchronize(), "going on after a candidate that failed");
         }
@@ -95,7 +102,7 @@ class Server {
         job_.install(0);
         job_.poison_outputs(poison);
         l2_limit_.give();
-        call_and_sync(job_, call_);
+        require_success(call_and_sync(job_, call_));
         l2_limit_.take();
         return PacketBuilder(HarnessReply::called);
     }
@@ -120,16 +127,16 @@ class Server {
     Timer::Sample sampled(uint64_t perturbation) {
         job_.install(perturbation);
         timed_ = true;
-        return timer().sample(flush_bytes_, cover_fills_, [this] { run_candidate(job_, call_); });
+        return timer().sample(flush_bytes_, cover_fills_, [this] { require_success(run_candidate(job_, call_)); });
     }
 
     PacketBuilder profile(uint64_t perturbation) {
         job_.install(0);
-        call_and_sync(job_, call_);
+        require_success(call_and_sync(job_, call_));
         job_.install(perturbation);
         check(cudaDeviceSynchronize(), "preparing the profiled call");
         check(cudaProfilerStart(), "starting the profiler");
-        call_and_sync(job_, call_);
+        require_success(call_and_sync(job_, call_));
         check(cudaProfilerStop(), "stopping the profiler");
         return PacketBuilder(HarnessReply::profiled);
     }
@@ -155,7 +162,7 @@ class Server {
         const auto launch = [&] {
             for (size_t i = 0; i < calls; ++i) {
                 job_.select(slots_[i], i);
-                run_candidate(job_, call_);
+                require_success(run_candidate(job_, call_));
             }
         };
         timer().run_behind(flush_bytes, fills, launch, [this] { channel_.send(PacketBuilder(HarnessReply::issued)); });
@@ -195,10 +202,6 @@ inline Channel take_channel() {
     return channel;
 }
 
-inline PacketBuilder error_reply(const std::string& name, const std::string& message) {
-    return PacketBuilder(HarnessReply::error).put_text(name).put_text(message);
-}
-
 // Serves until the judge says `quit`, or is gone; true for the former.
 inline bool serve(Channel& channel, Server& server) {
     for (;;) {
@@ -227,8 +230,7 @@ inline int serve_all(ProgramText& text, Call call) {
             channel.send(error_reply("exception", beginning(error.what())));
         }
     } catch (const std::exception& error) {
-        const std::string told = std::string("harness: ") + error.what() + "\n";
-        if (::write(STDERR_FILENO, told.data(), told.size()) < 0) ::_exit(kExitError);
+        end_with(error.what());
     }
     ::_exit(kExitError);  // a broken context must not hang in destructors
 }

@@ -4,7 +4,8 @@
 #include <cuda_runtime_api.h>
 #include <kernelblaster/errors.hpp>
 #include <kernelblaster/launch_cover.hpp>
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
@@ -19,7 +20,8 @@ constexpr double kTwinSlackUs = 3.0;  // by which two start events may disagree
 class HiddenEvent {
    public:
     HiddenEvent() {
-        if (::getrandom(&mask_, sizeof mask_, 0) != sizeof mask_) fail("no random numbers");
+        // Not by the C library's getrandom, at which a thread can be cancelled.
+        if (::syscall(SYS_getrandom, &mask_, sizeof mask_, 0) != sizeof mask_) fail("no random numbers");
         cudaEvent_t event = nullptr;
         check(cudaEventCreate(&event), "creating an event");
         masked_ = reinterpret_cast<uintptr_t>(event) ^ mask_;

@@ -5,7 +5,7 @@
 //   text     length: u32, bytes          list     count: u32, elements
 #pragma once
 
-#include <kernelblaster/protected_memory.hpp>
+#include <kernelblaster/last_word.hpp>
 #include <kernelblaster/seal.hpp>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -33,6 +33,11 @@ class ChannelBroken : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+[[noreturn]] inline void broken(const char* what) {
+    if (kept().last_word != nullptr) end_with(what);
+    throw ChannelBroken(what);
+}
+
 // Descriptors that came with a packet. Those that nobody takes are closed.
 class Descriptors {
    public:
@@ -47,13 +52,13 @@ class Descriptors {
     Descriptors& operator=(const Descriptors&) = delete;
     ~Descriptors() {
         for (const int file : files_) {
-            if (file >= 0) ::close(file);
+            if (file >= 0) close_file(file);
         }
     }
 
     size_t size() const { return files_.size(); }
     int operator[](size_t index) const {
-        if (index >= files_.size()) throw ChannelBroken("a descriptor is missing");
+        if (index >= files_.size()) broken("a descriptor is missing");
         return files_[index];
     }
     // A descriptor that its new owner closes.
@@ -89,7 +94,7 @@ class Packet {
     template <typename T>
     std::vector<T> take_list() {
         const auto count = take<uint32_t>();
-        if (count > left() / sizeof(T)) throw ChannelBroken("a list is longer than its packet");
+        if (count > left() / sizeof(T)) broken("a list is longer than its packet");
         std::vector<T> values(count);
         copy(values.data(), count * sizeof(T));
         return values;
@@ -101,7 +106,7 @@ class Packet {
 
    private:
     void copy(void* to, size_t count) {
-        if (count > left()) throw ChannelBroken("a packet is too short");
+        if (count > left()) broken("a packet is too short");
         if (count > 0) std::memcpy(to, bytes_.data() + at_, count);
         at_ += count;
     }
@@ -150,7 +155,7 @@ class Channel {
     void take_key(Kind kind) {
         Descriptors files;
         if (receive_bytes(files) != 1 + kKeyBytes || bytes_[0] != static_cast<char>(kind)) {
-            throw ChannelBroken("the first packet is no key");
+            broken("the first packet is no key");
         }
         seal_.take_key(bytes_.data() + 1);
     }
@@ -173,7 +178,7 @@ class Channel {
             header.msg_iov = parts, header.msg_iovlen = std::size(parts);
             count = send_message(header);
         } while (count == -EINTR);
-        if (count < 0) throw ChannelBroken("the judge is gone");
+        if (count < 0) broken("the judge is gone");
     }
 
    private:
@@ -200,10 +205,10 @@ class Channel {
         do {
             count = receive_message(message);
         } while (count == -EINTR);
-        if (count <= 0) throw ChannelBroken("the judge is gone");
+        if (count <= 0) broken("the judge is gone");
         files = Descriptors(descriptors_of(message));
-        if (message.msg_flags & MSG_CTRUNC) throw ChannelBroken("no descriptor is free");
-        if (message.msg_flags & MSG_TRUNC) throw ChannelBroken("a packet is too long");
+        if (message.msg_flags & MSG_CTRUNC) broken("no descriptor is free");
+        if (message.msg_flags & MSG_TRUNC) broken("a packet is too long");
         return static_cast<size_t>(count);
     }
 

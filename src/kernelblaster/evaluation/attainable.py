@@ -1,10 +1,12 @@
 """The time that a well-written kernel can be expected to reach: what guides the search, where the floor refuses lies.
 
-    attainable = launch + max( bytes / copy rate,  sum over operations of (FLOPs / rate / fill) )
+    attainable = launch + max( read / rate + written / rate,  sum over operations of (FLOPs / rate / fill) )
+                 + step * (operations of the longest chain - 1)
 
 Rates are those of `devices.attainable`: measured, or assumed shares of the peak. Bytes: inputs read once, outputs
 written once; what lies between operations is taken to stay on chip. Operations: every product and convolution of the
-reference in full, whether or not algebra could save some.
+reference in full, whether or not algebra could save some. Each that waits for the result of another costs a step: what
+it takes to bring all SMs to the same place, and the first operands to them. Of steps of a recurrent layer that is all.
 
 `fill` is wave quantisation. The tiles of an output are spread over the SMs in waves; the last wave is rarely full and
 edge tiles are partly outside:
@@ -33,10 +35,11 @@ from kernelblaster.problems.reference import load_reference, tensor_specs
 
 
 class Limit(StrEnum):
-    """Which of the two terms decides."""
+    """Which term is the largest."""
 
     COPY = "copy rate"
     ARITHMETIC = "arithmetic rate"
+    CHAIN = "chain of products"
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,17 @@ def attainable(problem: Problem, workload: str, precision: Precision, facts: Dev
     reference = load_reference(problem)
     shares = nonzero_shares(reference, problem.cheap_workload)
     specs = tensor_specs(problem, workload, precision)
-    moved = sum(spec.bytes * (1.0 if spec.role is TensorRole.OUTPUT else shares.get(spec.name, 1.0)) for spec in specs)
-    copying = moved / rates.copy_bandwidth
+    written = sum(spec.bytes for spec in specs if spec.role is TensorRole.OUTPUT)
+    given = [spec for spec in specs if spec.role is not TensorRole.OUTPUT]
+    copying = rates.moving_s(sum(spec.bytes * shares.get(spec.name, 1.0) for spec in given), written)
     found = operations(reference, workload)
     ideal = sum(_seconds(one, precision, rates) for one in found)
     arithmetic = sum(_seconds(one, precision, rates) / fill(one, facts.sm_count) for one in found)
+    chain = 1e-6 * rates.step_us * (max((one.depth for one in found), default=1) - 1)
+    terms = {Limit.COPY: copying, Limit.ARITHMETIC: arithmetic, Limit.CHAIN: chain}
     return Attainable(
-        us=rates.launch_us + 1e6 * max(copying, arithmetic),
-        limit=Limit.ARITHMETIC if arithmetic > copying else Limit.COPY,
+        us=rates.launch_us + 1e6 * (max(copying, arithmetic) + chain),
+        limit=max(terms, key=lambda limit: terms[limit]),
         fill=ideal / arithmetic if arithmetic else 1.0,
         source=rates.source,
     )

@@ -1,17 +1,26 @@
-"""The matrix products and convolutions that a reference runs, counted on torch's meta device: nothing is computed."""
+"""The matrix products and convolutions that a reference runs, counted on torch's meta device: nothing is computed.
+
+Each has its place on the longest chain of operations that wait for one another's results, as data flows through tensors
+and their storage. Recurrent layers that a reference leaves out there, because torch would go through every step, are
+counted from their sizes.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kernelblaster.problems.reference import TORCH, Reference, run_model
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 TENSOR_CORE_CHANNELS = 8
 """Least output channels per group that fill a tensor-core instruction; grouped convolutions below it are depthwise."""
+
+_GATES = {"LSTM": 4, "GRU": 3}
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,7 @@ class Operation:
         convolution: whether it is one, so that algebra can save operations.
         depthwise: a convolution whose groups are too narrow for tensor cores.
         attention: torch's fused attention, counted in full though a mask may leave out half of it.
+        depth: operations of the longest chain that ends with it; 1 where it waits for no other.
     """
 
     flops: float
@@ -34,6 +44,7 @@ class Operation:
     convolution: bool = False
     depthwise: bool = False
     attention: bool = False
+    depth: int = 1
 
     @property
     def outputs(self) -> int:
@@ -48,6 +59,7 @@ def operations(reference: Reference, workload: str) -> tuple[Operation, ...]:
     from torch.utils.flop_counter import flop_registry
 
     found: list[Operation] = []
+    depths = _Depths()
 
     class Counter(TorchDispatchMode):
         """Asks torch's table of operation counts about every call."""
@@ -66,16 +78,81 @@ def operations(reference: Reference, workload: str) -> tuple[Operation, ...]:
             result = func(*args, **(kwargs or {}))
             count = flop_registry.get(func.overloadpacket)
             output = result[0] if isinstance(result, tuple) and result else result
-            if count is not None and isinstance(output, torch.Tensor):
-                flops = float(count(*args, **(kwargs or {}), out_val=result))
-                found.append(_operation(func.overloadpacket.__name__, args, output, flops))
+            if count is None or not isinstance(output, torch.Tensor):
+                depths.passed((args, kwargs), result, 0)
+                return result
+            flops = float(count(*args, **(kwargs or {}), out_val=result))
+            one = _operation(func.overloadpacket.__name__, args, output, flops)
+            found.append(replace(one, depth=depths.passed((args, kwargs), result, 1)))
             return result
 
     with TORCH, torch.device("meta"), torch.no_grad():
         model, inputs = reference.model(workload), reference.tensors(workload)
+        left_out = _recurrent_layers(model)
         with Counter():
             run_model(reference.problem, model, inputs)
+    for layers in left_out:
+        found += _recurrent_operations(layers, list(inputs.values()))
     return tuple(found)
+
+
+class _Depths:
+    """How many operations lie behind what each storage holds."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, int] = {}
+        self._alive: list[object] = []  # a storage that is gone would lend its address to another
+
+    def passed(self, given: object, result: object, operations: int) -> int:
+        """The depth of a call's results: that of what it was given, and the operations that the call is."""
+        from torch.utils._pytree import tree_leaves
+
+        depth = max((self._known.get(key, 0) for key, _ in _storages(tree_leaves(given))), default=0) + operations
+        for key, storage in _storages(tree_leaves(result)):
+            if depth > self._known.get(key, 0):
+                self._known[key] = depth
+                self._alive.append(storage)
+        return depth
+
+
+def _storages(leaves: Sequence[object]) -> Iterator[tuple[int, object]]:
+    import torch
+
+    for leaf in leaves:
+        if isinstance(leaf, torch.Tensor):
+            storage = leaf.untyped_storage()
+            yield storage._cdata, storage
+
+
+def _recurrent_layers(model: torch.nn.Module) -> list[torch.nn.RNNBase]:
+    """Recurrent layers of a model; those that are called leave the list."""
+    import torch
+
+    layers = [module for module in model.modules() if isinstance(module, torch.nn.RNNBase)]
+    for one in list(layers):
+        one.register_forward_hook(lambda module, given, result: layers.remove(module) if module in layers else None)
+    return layers
+
+
+def _recurrent_operations(layers: torch.nn.RNNBase, inputs: Sequence[Tensor]) -> Iterator[Operation]:
+    """Products of recurrent layers over the first input that fits them: of all steps at once, and step by step.
+
+    A step waits for the one before; layers follow each other by a step, where a layer does not also go backwards.
+    """
+    given = next((one for one in inputs if one.dim() == 3 and one.shape[2] == layers.input_size), None)
+    if given is None:
+        return
+    batch, steps = given.shape[0], given.shape[1]
+    if not layers.batch_first:
+        batch, steps = steps, batch
+    directions, hidden = 1 + layers.bidirectional, layers.hidden_size
+    columns = _GATES.get(layers.mode, 1) * hidden
+    for layer in range(layers.num_layers):
+        width = hidden * directions if layer else layers.input_size
+        depth = steps * (layer + 1) if layers.bidirectional else steps + layer
+        for _ in range(directions):
+            yield Operation(2.0 * steps * batch * width * columns, steps * batch, columns)
+            yield Operation(2.0 * steps * batch * hidden * columns, batch, columns, depth=depth)
 
 
 def _operation(name: str, args: tuple[Any, ...], output: Tensor, flops: float) -> Operation:

@@ -25,13 +25,13 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1]))
 
 from archive import EXCHANGE, pack, unpack
-from outcomes import render, rows_of
+from outcomes import render, rows_of, stage_seconds
 from problems import NAMES, RESULTS, make_dataset
 from reply_files import hand_in, write_prompts
 from searching import ARCHIVE, DATASET, PROCESSES, Watch, interrupted_by_sigterm, prepare, search, settings
 
 from kernelblaster.devices.facts import DeviceKind
-from kernelblaster.errors import KernelBlasterError
+from kernelblaster.errors import ExitCode, KernelBlasterError
 from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.problem import StandardWorkload
 from kernelblaster.records.layout import RunLayout
@@ -56,6 +56,8 @@ def run(given: argparse.Namespace) -> int:
     command = [sys.executable, __file__, "start", "--place", str(given.place), *asked]
     interrupted_by_sigterm()
     code = Watch(command, given.place, given.archive, given.minutes).run()
+    spent = stage_seconds(layout_of(given.place))
+    print("seconds of judging: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in spent.most_common()))
     print(f"ended with {code}; {given.archive} goes to `keep`", flush=True)
     return code
 
@@ -69,6 +71,8 @@ def start(given: argparse.Namespace) -> int:
     except KernelBlasterError as error:
         print(f"{error.message}\n{error.hint}", flush=True)
         return int(error.exit_code)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
 
 
 def keep(archive: Path) -> None:

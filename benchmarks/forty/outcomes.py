@@ -8,14 +8,17 @@ there as it is: with the time of its start, and marked. Without any correct kern
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from problems import NAMES, shipped
 
 from kernelblaster.agent.events import Evaluated, StartProfiled
+from kernelblaster.agent.files import StoredSweep
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, times_on
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.problems.problem import Precision, StandardWorkload
@@ -108,6 +111,18 @@ def _row(layout: RunLayout, name: str, found: ProblemSummary | None, times: Pyto
         pytorch_us=pytorch,
         replies=sum(isinstance(event, Evaluated) for event in told),
     )
+
+
+def stage_seconds(layout: RunLayout) -> Counter[str]:
+    """Wall seconds of all judgements and sweeps by stage, those that passed side by side added up."""
+    total = Counter[str]()
+    for directory in layout.problems():
+        for path in sorted(directory.glob("evaluations/*.json")):
+            total.update(Evaluation.model_validate_json(path.read_bytes()).seconds)
+        for path in sorted(directory.glob("sweeps/*.json")):
+            stages = StoredSweep.model_validate_json(path.read_bytes()).stages
+            total.update({f"sweep: {name}": seconds for name, seconds in stages.items()})
+    return total
 
 
 def geometric_mean(ratios: Iterable[float]) -> float:

@@ -41,6 +41,7 @@ REPLIES = 2
 """To a problem: one to its start, one to the fastest kernel then."""
 PROBLEMS_AT_ONCE = 20
 PROCESSES = 6
+TIMING_SECONDS = 1.5
 PACK_EVERY_S = 20.0
 LAST_S = 30.0
 """What a start that is interrupted may take to end."""
@@ -67,7 +68,7 @@ def settings(
         ),
         budget=BudgetConfig(tokens=10_000_000),
         model=ModelConfig(kind=ModelKind.BATCH_EXCHANGE, name="claude"),
-        evaluation=EvaluationConfig(in_company=True, processes=processes),
+        evaluation=EvaluationConfig(in_company=True, processes=processes, max_seconds_timing=TIMING_SECONDS),
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parents[1] / "evaluation"))
 
 from archive import EXCHANGE, pack, unpack
 from fake_device import FakeDevice
-from outcomes import Row, geometric_mean, render, rows_of
+from outcomes import Row, geometric_mean, render, rows_of, stage_seconds
 from problems import NAMES, RESULTS, TWENTY_ONE, make_dataset, problems_of
 from searching import DATASET, REPLIES, Watch, prepare, search, settings
 
@@ -180,6 +180,10 @@ def test_what_counts_for_a_problem() -> None:
     levels = [line for line in text.splitlines() if line.startswith(("| 1 |", "| 2 |", "| all |"))]
     assert [line.split("|")[4].strip() for line in levels] == ["1.000", "1.000", "1.000"]
     assert [line.split("|")[6].strip() for line in levels] == ["1 (50%)", "0 (0%)", "1 (33%)"]
+
+
+def test_what_judging_took_is_added_up_by_stage(place: Path) -> None:
+    assert stage_seconds(layout_of(place))["verify"] == pytest.approx(50, rel=0.5)
 
 
 def test_rows_of_the_archived_run(place: Path) -> None:

@@ -112,6 +112,15 @@ def test_what_reaches_into_the_measurement_is_refused_everywhere(symbols_of: Com
     assert failure.value.kind is BuildFailureKind.POLICY
 
 
+@pytest.mark.parametrize(("name", "instead"), [("cudaLaunchHostFunc", "launcher"), ("GOMP_parallel", "one thread")])
+def test_who_is_refused_for_what_honest_kernels_do_hears_what_to_do_instead(
+    symbols_of: Compile, name: str, instead: str
+) -> None:
+    symbols = symbols_of(f'extern "C" int {name}(); int f() {{ return {name}(); }}')
+    with pytest.raises(BuildFailure, match=instead):
+        check_symbols(symbols, EMPTY, (), contained=True)
+
+
 @pytest.mark.parametrize(
     "name", ["_Z25launch_gpu_implementationPvS_lf\\n0000 T other", "caf\\303\\251", "a b", "\\377\\376"]
 )

@@ -56,6 +56,14 @@ _FORBIDDEN = {
     "reaches memory of other processes": {"cudaIpcOpenMemHandle", "cudaImportExternalMemory"},
 }
 """What a candidate is refused for: it would reach into the measurement, which no filter of system calls prevents."""
+_INSTEAD = {
+    "runs host functions behind the call": "do their work in the launcher or in a kernel",
+    "links OpenMP, which runs host threads": "host code has one thread; pragmas of OpenMP are ignored",
+    "runs host threads": "host code has one thread",
+    "moves the profiler's marks": "leave them out",
+    "opens streams that nothing waits for": "make streams by cudaStreamCreate, and let events join them",
+}
+"""What honest code does instead."""
 _IN_VAIN = {
     "loads libraries at run time": {"dlopen", "dlsym", "dlvsym", "dlmopen", "dladdr", "dl_iterate_phdr"},
     "starts processes": {
@@ -138,7 +146,8 @@ def _requests(candidate: Symbols, libraries: frozenset[Library], contained: bool
         if reason is None and not contained and not (is_allowed(name) or names_launcher(name)):
             reason = "asks for a function that no kernel needs"
         if reason is not None:
-            found.append((f"it {reason} ({name})", wall or not contained))
+            instead = f": {_INSTEAD[reason]}" if reason in _INSTEAD else ""
+            found.append((f"it {reason} ({name}){instead}", wall or not contained))
     return found
 
 

@@ -301,7 +301,8 @@ def render(
         "",
         "The GPU ran from 2026-11-22 to 2026-11-24"
         + (f"; {_without_outcome(cuda)} kernels were not judged there." if cuda else ".")
-        + " On the emulated device 82 kernels were judged on 2026-11-24, the others by earlier judges.",
+        + " On the emulated device 82 kernels were judged on 2026-11-24, those of `N18` and others that answer in the "
+        "harness' name on 2026-11-29, the rest by earlier judges.",
         "",
         "This suite is in-sample: its authors know the judge. What it says of attacks that nobody has thought of is "
         "little. An earlier judge refused every exploit of its suite and let 19 of 43 through that others had written "

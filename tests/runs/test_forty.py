@@ -34,6 +34,8 @@ from kernelblaster.records.searches import check_search, find_search
 
 ASKED = ("level1/040", "level1/095", "level2/001")
 """Problems of the run whose first request had no judged reply when it was archived."""
+JUDGED = "level1/001"
+"""One whose first reply was judged."""
 
 
 @pytest.fixture(scope="module")
@@ -83,20 +85,28 @@ class NoGpu(FakeDevice):
         raise AssertionError("none of these problems judges itself")
 
 
-def test_the_archived_run_goes_on_and_asks_what_it_had_asked(place: Path) -> None:
+def test_the_archived_run_goes_on_and_asks_what_it_had_asked_and_what_comes_next(place: Path) -> None:
     """Other code had asked: what waits is asked word for word, and what was judged holds."""
     exchange = place / EXCHANGE
     for replies in exchange.glob("*replies*.jsonl"):
         replies.unlink()
-    before = {path.name: path.read_bytes() for path in exchange.glob("requests-*.jsonl")}
-    problems = [problem for problem in problems_of(place / DATASET) if str(problem.id) in ASKED]
+    before = asked(exchange)
+    problems = [problem for problem in problems_of(place / DATASET) if str(problem.id) in (*ASKED, JUDGED)]
 
     summary = search(place, settings(place, processes=1), problems, device=NoGpu(place))
 
-    assert [row.status for row in summary.problems] == [OutcomeStatus.WAITING] * len(ASKED)
-    assert {path.name: path.read_bytes() for path in exchange.glob("requests-*.jsonl")} == before
-    asked = {json.loads(line)["custom_id"] for lines in before.values() for line in lines.splitlines()}
-    assert set(ExchangeFolder(exchange).outstanding()) == asked
+    assert [row.status for row in summary.problems] == [OutcomeStatus.WAITING] * len(problems)
+    after = asked(exchange)
+    assert before.items() <= after.items()
+    (new,) = after.keys() - before.keys()
+    assert JUDGED in after[new]
+    assert set(ExchangeFolder(exchange).outstanding()) == set(after)
+
+
+def asked(exchange: Path) -> dict[str, str]:
+    """Digest -> request."""
+    lines = [line for path in sorted(exchange.glob("requests-*.jsonl")) for line in path.read_text().splitlines()]
+    return {json.loads(line)["custom_id"]: line for line in lines}
 
 
 def test_an_archive_holds_what_the_run_needs_and_no_place_of_it(place: Path, tmp_path: Path) -> None:

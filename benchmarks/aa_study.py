@@ -79,6 +79,8 @@ class Row(BaseModel):
     batches: BatchEvidence | None = None
     batch_seconds: float | None = None
     """Wall time of the batches that confirmed the comparison."""
+    credited: float | None = None
+    """The speed-up that batches would leave of it, had somebody claimed it; None in studies of earlier versions."""
 
     @property
     def half_width(self) -> float:
@@ -155,7 +157,7 @@ def compare(case: Case, round: int) -> Row:
                 began = time.monotonic()
                 found = watch.compare(candidate, baseline)
                 compared = time.monotonic()
-                found = confirmed(found, pair, judge)
+                credited = confirmed(found, pair, judge)
             except (ImpossibleTime, RunFailure) as failure:
                 return Row(case=case.name, round=round, seconds=time.monotonic() - began, failure=failure.reason)
             return Row(
@@ -169,8 +171,9 @@ def compare(case: Case, round: int) -> Row:
                 samples=found.candidate.samples,
                 conditions=found.candidate.conditions,
                 seconds=compared - began,
-                batches=found.batches,
-                batch_seconds=time.monotonic() - compared if found.batches else None,
+                batches=credited.batches,
+                batch_seconds=time.monotonic() - compared if credited.batches else None,
+                credited=credited.speedup,
             )
 
 
@@ -287,6 +290,10 @@ def _batches(rows: Sequence[Row]) -> list[str]:
             f"| wall time of the batches of a comparison | median {statistics.median(seconds):.2f} s, largest "
             f"{max(seconds):.2f} s | 0.3 s |",
         ]
+    judged = [row for row in hidden if row.credited is not None]
+    if judged:
+        less = sum(row.credited < row.speedup for row in judged)
+        lines.append(f"| ratios that batches would credit with less | {less} of {len(judged)} | 0 |")
     return lines
 
 

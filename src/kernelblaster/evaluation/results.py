@@ -129,6 +129,8 @@ class BatchEvidence(BaseModel):
     batches: int
     launches_hidden: bool
     """Whether the candidate's launches were issued before the device came to them; else its time holds host time."""
+    most_speedup: float | None = None
+    """The greatest speed-up that they bear out; None in records of earlier versions."""
 
 
 class Comparison(BaseModel):

@@ -117,6 +117,7 @@ def confirmed(claimed: Comparison, measurements: Sequence[Measured]) -> Comparis
         calls=ours.calls,
         batches=len(ours.call_us),
         launches_hidden=ours.hidden,
+        most_speedup=most_speedup(best),
     )
     return _bounded(claimed.model_copy(update={"batches": evidence}), best)
 

@@ -15,17 +15,18 @@ from pathlib import Path
 
 from kernelblaster.errors import DeviceError
 
-_PATIENCE_S = (0.0, 0.001, 0.002, 0.005, 0.01)
+_PATIENCE_S = (0.001, 0.002, 0.005, 0.01)
 """Programs that the judge starts meanwhile have its descriptors for a moment."""
 
 
 def make_ours(path: Path) -> None:
     """Go on with a copy, unless nobody else can write to the file. Raises DeviceError when there is no room for it."""
-    for wait in _PATIENCE_S:
-        time.sleep(wait)
+    for wait in (*_PATIENCE_S, None):
         try:
             _take_lease(path)
         except BlockingIOError:
+            if wait is not None:
+                time.sleep(wait)
             continue
         except OSError:
             break  # its file system has no leases

@@ -32,7 +32,7 @@ COMMANDS = [
     ("kb", "learn"), ("kb", "remember"),
     ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"), ("env", "eval"),
     ("train", "data"), ("train", "export"), ("train", "sft"), ("train", "frontend"), ("train", "midend"),
-    ("train", "backend"), ("train", "eval"), ("train", "page"), ("train", "serve"),
+    ("train", "backend"), ("train", "eval"), ("train", "page"), ("train", "serve"), ("train", "tiny"),
 ]  # fmt: skip
 
 

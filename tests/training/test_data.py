@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_judge import LAUNCHER
 
-from kernelblaster.api.training import export_training_data, make_training_data
+from kernelblaster.api.training_data import export_training_data, make_training_data
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.errors import UsageError
@@ -110,7 +110,7 @@ def test_a_reply_that_was_shown_a_held_out_kernel_is_left_out(recording: Path, s
 
 @pytest.mark.slow
 def test_nothing_held_out_is_in_what_is_shipped(splits: Splits, tmp_path: Path) -> None:
-    from kernelblaster.api.training import shipped_recordings
+    from kernelblaster.api.training_data import shipped_recordings
 
     export(shipped_recordings()[:1], splits, tmp_path)
     names = ("sft", "preferences", "unpaired", "transitions")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelblaster.api.training import shipped_recordings
+from kernelblaster.api.training_data import shipped_recordings
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.problems.tags import Split
 from kernelblaster.training.datasets import CARD, Card

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,43 +10,21 @@ import typer
 
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import (
-    DatasetOption,
-    DeviceOption,
-    GpuTypeOption,
-    JsonOption,
-    PrecisionOption,
-    SizeOption,
     finite,
     grouped,
 )
 from kernelblaster.cli.progress import Progress
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
+from kernelblaster.cli.train_data import data, export, tiny
+from kernelblaster.cli.train_options import DirectoryArgument, JudgeOptions, quieten, tell
 
 if TYPE_CHECKING:
-    from kernelblaster import ArmFigures, Card, Estimate, Metrics
+    from kernelblaster import ArmFigures, Estimate, Metrics
 
 app = typer.Typer(help="Train a model to write kernels, in stages of GRPO.", no_args_is_help=True)
-
-DirectoryArgument = Annotated[Path, typer.Argument(help="Directory of the training; the same command continues.")]
-SourcesArgument = Annotated[
-    list[Path] | None,
-    typer.Argument(help="Recordings, and directories of runs; the shipped recordings if none is given."),
-]
-
-
-@dataclass(frozen=True)
-class JudgeOptions:
-    """Where candidates are judged."""
-
-    directory: DirectoryArgument = Path("train")
-    precision: PrecisionOption = None
-    device: DeviceOption = None
-    gpu_type: GpuTypeOption = None
-    size: SizeOption = None
-    dataset_dir: DatasetOption = None
-    config: ConfigOption = None
-    assignments: SetOption = None
-    json_output: JsonOption = False
+app.command("tiny")(tiny)
+app.command("data")(data)
+app.command("export")(export)
 
 
 @dataclass(frozen=True)
@@ -71,38 +46,6 @@ class TrainOptions:
 
 
 @dataclass(frozen=True)
-class DataOptions:
-    """What `train data` is given beside."""
-
-    sources: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--from",
-            help="A recording or the directory of a run; again for more. The shipped recordings if none is given.",
-        ),
-    ] = None
-    problems: Annotated[
-        str | None, typer.Option("--problems", help="Names such as L1_23,L1_19; all if none is given.")
-    ] = None
-    stages: Annotated[
-        str,
-        typer.Option("--stages", help="Whose prompts are written: frontend,midend,backend; the last profiles kernels."),
-    ] = "frontend,midend"
-    form: Annotated[str, typer.Option("--form", help="How much a prompt tells: full or short.")] = "full"
-    language: Annotated[str, typer.Option("--language", help="What replies are written in: cuda or triton.")] = "cuda"
-
-
-@dataclass(frozen=True)
-class ExportOptions:
-    """What `train export` is given beside."""
-
-    sources: SourcesArgument = None
-    judge: Annotated[
-        bool, typer.Option("--judge", help="Judge replies without a verdict again, whether they are right.")
-    ] = False
-
-
-@dataclass(frozen=True)
 class EvaluationOptions:
     """What `train eval` is given beside."""
 
@@ -119,66 +62,19 @@ class EvaluationOptions:
     ] = False
 
 
-@app.command("data")
-@grouped(JudgeOptions, DataOptions)
-def data(judge: JudgeOptions, given: DataOptions) -> int:
-    """Write splits, prompts of the stages, and sets to learn from with their cards."""
-    from kernelblaster import make_training_data
-
-    made = make_training_data(
-        judge.directory,
-        configured(asdict(judge), file=judge.config, assignments=judge.assignments).config,
-        sources=given.sources or None,
-        problems=() if given.problems is None else given.problems.split(","),
-        stages=given.stages.split(","),
-        form=given.form,
-        language=given.language,
-        dataset=judge.dataset_dir,
-        on_stage=_tell,
-    )
-    if judge.json_output:
-        terminal.print_json({"prompts": made.prompts, "sets": made.cards})
-        return 0
-    for name, rows in made.prompts.items():
-        typer.echo(f"{name}: {rows} rows")
-    _show(made.cards)
-    return 0
-
-
-@app.command("export")
-@grouped(JudgeOptions, ExportOptions)
-def export(judge: JudgeOptions, given: ExportOptions) -> int:
-    """Write what recordings and runs hold as JSON lines for `datasets`, without held-out problems."""
-    from kernelblaster import export_training_data
-
-    cards = export_training_data(
-        judge.directory,
-        given.sources or None,
-        judge=given.judge,
-        config=configured(asdict(judge), file=judge.config, assignments=judge.assignments).config,
-        dataset=judge.dataset_dir,
-        on_stage=_tell,
-    )
-    if judge.json_output:
-        terminal.print_json(cards)
-        return 0
-    _show(cards)
-    return 0
-
-
 @app.command("sft")
 @grouped(JudgeOptions, TrainOptions)
 def sft(judge: JudgeOptions, given: TrainOptions) -> int:
     """Stage 0: supervised fine-tuning on correct replies, which teaches the reply format. Judges nothing."""
     from kernelblaster import train_warmup
 
-    _quieten()
+    quieten()
     effective = configured(asdict(given), file=judge.config, assignments=judge.assignments)
     with Progress() as progress:
         record = train_warmup(
             judge.directory, effective.config, on_progress=_Doing(progress, effective.config.train.steps)
         )
-    _tell(f"{record.updates} updates made")
+    tell(f"{record.updates} updates made")
     if judge.json_output:
         terminal.print_json(record)
         return 0
@@ -213,7 +109,7 @@ def evaluate(judge: JudgeOptions, given: TrainOptions, asked: EvaluationOptions)
     """Sample and judge completions for held-out prompts."""
     from kernelblaster import evaluate_trained
 
-    _quieten()
+    quieten()
     effective = configured({**asdict(judge), **asdict(given)}, file=judge.config, assignments=judge.assignments)
     with Progress() as progress:
         found = evaluate_trained(
@@ -248,7 +144,7 @@ def serve(
     """Answer a search on this machine with a trained model, without vLLM; until Ctrl-C."""
     from kernelblaster import serve_trained
 
-    _quieten()
+    quieten()
     effective = configured({"base_model": base_model}, file=config, assignments=assignments)
     serve_trained(
         directory,
@@ -275,7 +171,7 @@ def page(
 def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
     from kernelblaster import train_stage
 
-    _quieten()
+    quieten()
     effective = configured({**asdict(judge), **asdict(given)}, file=judge.config, assignments=judge.assignments)
     with Progress() as progress:
         record = train_stage(
@@ -299,13 +195,6 @@ def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
     return 0
 
 
-def _quieten() -> None:
-    """Keep bars and notices of the training libraries, with which a person can do nothing, from between the figures."""
-    for name in ("HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
-        os.environ.setdefault(name, "1")
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
-
-
 def _show_arm(found: ArmFigures) -> None:
     typer.echo(
         f"{found.overall.completions} completions on {len(found.problems)} problems, of which each counts the same"
@@ -321,10 +210,6 @@ def _show_arm(found: ArmFigures) -> None:
 def _interval(one: Estimate) -> str:
     spread = "too few problems for an interval" if one.low is None else f"{one.low:.3f} to {one.high:.3f}"
     return f"{one.value:.3f} ({spread})"
-
-
-def _tell(stage: str) -> None:
-    typer.echo(stage, err=True)
 
 
 _AFTER = {"generating": "writing completions", "generated": "judging", "judged": "updating", "saving": "saving"}
@@ -358,11 +243,3 @@ def _tell_step(step: int, figures: Metrics) -> None:
     known = ", ".join(f"{name} {value:.2f}" for name, value in told.items() if value is not None)
     lost = f", {figures.machine_failures} not judged" if figures.machine_failures else ""
     typer.echo(f"step {step}: {known}{lost}", err=True)
-
-
-def _show(cards: Sequence[Card]) -> None:
-    for card in cards:
-        typer.echo(f"{card.name}: {card.rows} rows of {len(card.problems)} problems")
-    left_out = {why: count for card in cards for why, count in card.left_out.items()}
-    if left_out:
-        typer.echo(f"left out: {', '.join(f'{count} ({why})' for why, count in left_out.items())}", err=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.environment.catalogue import Catalogue
+from kernelblaster.errors import UsageError
 from kernelblaster.models.base import Message
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.start import read_start
@@ -81,6 +82,8 @@ def template_rows(
 
     Raises ProblemError, UsageError.
     """
+    if unknown := sorted(set(names) - set(PROBLEMS)):
+        raise UsageError(f"{', '.join(unknown)}: no template problem", hint=f"choose from {', '.join(PROBLEMS)}")
     problems = [(catalogue.find(name), split) for name, split in PROBLEMS.items() if not names or name in names]
     prompts = {
         stage: [_prompt(problem, stage, split, precision, size) for problem, split in problems] for stage in _STAGES

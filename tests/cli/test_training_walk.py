@@ -51,9 +51,8 @@ def test_a_tiny_model_learns_in_both_stages(invoke: Invoke, clean: Path) -> None
 
 
 def test_template_problems_are_named_and_need_a_size(invoke: Invoke, clean: Path) -> None:
-    without, unknown = (
-        invoke("train", "data", clean / "my", "--template", *given) for given in ((), ("--size=small", "--problems=L1_1"))
-    )
+    data = ("train", "data", clean / "my", "--template")
+    without, unknown = invoke(*data), invoke(*data, "--size=small", "--problems=L1_1")
     assert without.code == unknown.code == ExitCode.USAGE
     assert "--size" in without.err
     assert "L1_23" in unknown.err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,15 @@ from kernelblaster.models.recorded import RecordedExchange, RecordingHeader
 from kernelblaster.problems.problem import Problem, ProblemId
 from kernelblaster.problems.tags import Split, Tag
 from kernelblaster.storage.jsonl import append_line
+from kernelblaster.training.datasets import fenced
 from kernelblaster.training.exporting import export
+from kernelblaster.training.judging import StoredJudge
+from kernelblaster.training.prompt_rows import PromptBuilder
+from kernelblaster.training.prompting import PromptForm
 from kernelblaster.training.rows import PreferenceRow, SftRow, TransitionRow, UnpairedRow, read_rows
+from kernelblaster.training.sources import KnownReply
 from kernelblaster.training.splits import LEFT_OUT, Splits, make_splits, shingles_of, similarity
+from kernelblaster.training.stages import Stage
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +172,30 @@ def test_the_shipped_splits_hold_both_parts(splits: Splits) -> None:
     assert parts.count("train") > 100
     assert parts.count("heldout") > 50
     assert set(parts) <= {"train", "heldout", LEFT_OUT}
+
+
+def test_in_short_a_kernel_answers_the_prompt_that_the_stages_ask(
+    catalogue: Catalogue, stored: Callable[[], StoredJudge], recording: Path, splits: Splits, tmp_path: Path
+) -> None:
+    prompts = PromptBuilder(stored(), splits, PromptForm.SHORT)
+    softmax = catalogue.find("L1_23")
+    export([recording], splits, tmp_path / "data", lambda reply, stage: prompts.asked_again(softmax, reply, stage))
+    rows = {row.stage: row for row in read_rows(tmp_path / "data" / "sft.jsonl", SftRow)}
+    (asked,) = prompts.frontend([softmax])
+    assert rows["frontend"].prompt == asked.prompt
+    assert kernel("a").strip() in rows["midend"].prompt[0].content
+    assert {row.completion[0].content for row in rows.values()} == {fenced(kernel("b"))}
+
+
+def test_in_short_what_was_written_in_another_precision_is_left_out(
+    catalogue: Catalogue, stored: Callable[[], StoredJudge], recording: Path, splits: Splits, tmp_path: Path
+) -> None:
+    prompts = PromptBuilder(stored(), splits, PromptForm.SHORT)
+    softmax = catalogue.find("L1_23")
+
+    def asked(reply: KnownReply, stage: Stage) -> tuple[Message, ...] | None:
+        return prompts.asked_again(softmax, replace(reply, precision="fp32"), stage)
+
+    (card, *_) = export([recording], splits, tmp_path / "data", asked)
+    assert card.rows == 0
+    assert sum(card.left_out.values()) == 2 + 2 + 2  # held out, never judged, and these

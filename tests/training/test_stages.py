@@ -300,6 +300,19 @@ def test_the_seed_preset_learns_nothing_where_all_fail(
     assert changed == []
 
 
+def test_where_nothing_fits_the_limit_and_what_would_do_are_named(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    layout = lay_out(tmp_path, CHOICES, other=(Message(role="user", content="a question " * 50),))
+    with pytest.raises(UsageError, match=r"train.prompt_tokens=3 .* shortest has 12") as prompts:
+        run_stage(layout, settings(base, 1, prompt_tokens=3), Stage.FRONTEND, stored())
+    assert "train.prompt_tokens=16," in (prompts.value.hint or "")
+    with pytest.raises(UsageError, match=r"has 4 tokens or less .*train.completion_tokens=3.*: the shortest has 1"):
+        run_warmup(layout, settings(base, 1, prompt_tokens=1))
+    some = run_stage(layout, settings(base, 1), Stage.FRONTEND, stored())
+    assert (some.rows, some.left_out) == (1, 1)
+
+
 def test_a_greedy_arm_takes_one_completion_per_prompt_whatever_the_seed(
     base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
 ) -> None:

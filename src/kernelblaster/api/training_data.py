@@ -19,14 +19,14 @@ from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Problem
 from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.storage.atomic import write_atomically
-from kernelblaster.training.datasets import Card, TrainableReplies
-from kernelblaster.training.exporting import SFT, SPLITS, export, replies_of
+from kernelblaster.training.datasets import AskedAgain, Card, TrainableReplies
+from kernelblaster.training.exporting import SFT, SPLITS, export, known_replies, shipped
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import speedup
 from kernelblaster.training.prompt_rows import PromptBuilder, parents_of
 from kernelblaster.training.prompting import PromptForm
-from kernelblaster.training.rejudging import VERDICTS, judge_again, with_verdicts
+from kernelblaster.training.rejudging import VERDICTS, judge_again
 from kernelblaster.training.rollouts import read_rollouts
 from kernelblaster.training.rows import PromptRow, write_rows
 from kernelblaster.training.splits import Splits, make_splits
@@ -69,8 +69,8 @@ class TrainingData:
 
 
 def shipped_recordings() -> list[Path]:
-    """The searches on an H200 that come with the package."""
-    return sorted((data_dir() / "recordings").glob("*.jsonl.gz"))
+    """Searches and studies on an H200 whose replies come with the package."""
+    return sorted(path for folder in (data_dir() / "recordings", shipped()) for path in folder.glob("*.jsonl.gz"))
 
 
 def export_training_data(
@@ -99,7 +99,7 @@ def export_training_data(
     splits = make_splits(catalogue.problems)
     read = shipped_recordings() if sources is None else sources
     if judge:
-        learned = TrainableReplies(replies_of(read), splits, known=False)
+        learned = TrainableReplies(known_replies(read, directory), splits, known=False)
         with open_judge(config or RunConfig(), device, on_stage) as shared:
             judge_again(learned.replies, shared, catalogue, directory / VERDICTS)
     return export(read, splits, directory)
@@ -145,10 +145,11 @@ def make_training_data(
     posed = [catalogue.find(name) for name in problems] or list(catalogue.problems)
     splits = make_splits(catalogue.problems)
     read = shipped_recordings() if sources is None else sources
-    cards, searched = export(read, splits, layout.data), _searched_kernels(read, splits, layout)
+    searched = _searched_kernels(read, splits, layout)
     with open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
         prompts = PromptBuilder(judge, splits, told, written_in)
+        cards = export(read, splits, layout.data, _asked_in_short(judge, splits) if told is PromptForm.SHORT else None)
         written = {stage: _prompt_rows(prompts, posed, layout, stage, searched) for stage in wanted}
     for stage, rows in written.items():
         write_rows(layout.prompts(stage), rows)
@@ -215,6 +216,12 @@ def _require_directory(path: Path) -> None:
         raise UsageError(f"{path} is a file", hint="name the directory of the training first, what is read after it")
 
 
+def _asked_in_short(judge: StoredJudge, splits: Splits) -> AskedAgain:
+    """Replies of a search answer its own prompts in full; in short, those that the stages ask."""
+    prompts = PromptBuilder(judge, splits, PromptForm.SHORT)
+    return lambda reply, stage: prompts.asked_again(judge.problem(reply.problem), reply, stage)
+
+
 def _prompt_rows(
     prompts: PromptBuilder,
     problems: Sequence[Problem],
@@ -240,6 +247,5 @@ def _kernels(layout: TrainingLayout, stage: Stage) -> Iterator[tuple[str, str]]:
 
 def _searched_kernels(sources: Sequence[Path], splits: Splits, layout: TrainingLayout) -> list[tuple[str, str]]:
     """Problem and source of the kernels of searches that are known to be correct, on problems to learn from."""
-    replies = with_verdicts(replies_of(sources), layout.data / VERDICTS)
-    known = TrainableReplies(replies, splits).replies
+    known = TrainableReplies(known_replies(sources, layout.data), splits).replies
     return [(one.problem, one.source) for one in known if one.outcome and one.outcome.verdict is Verdict.CORRECT]

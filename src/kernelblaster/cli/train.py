@@ -189,6 +189,9 @@ def _train(stage: str, judge: JudgeOptions, given: TrainOptions) -> int:
     figures = record.metrics
     if figures is not None and figures.reward is not None:
         typer.echo(f"{figures.completions} completions judged, mean reward {figures.reward:.3f}")
+    if record.left_out:
+        longer = f"{record.left_out} of {record.rows + record.left_out} prompts were too long"
+        typer.echo(f"{longer} (train.prompt_tokens={record.plan['prompt_tokens']}) and not asked")
     if record.updates < record.config.steps:
         typer.echo(f"{record.updates} of {record.config.steps} updates made: the same command continues")
     typer.echo(f"{judge.directory / 'report.html'} has the curves")

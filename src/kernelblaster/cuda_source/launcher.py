@@ -86,6 +86,7 @@ def launcher_declaration(driver: str) -> str:
     return found
 
 
+@lru_cache(maxsize=32)
 def defines_launcher(source: str) -> bool:
     """Whether a source defines the launcher, be it with the right parameters or not."""
     return any(head.role is HeadRole.DEFINITION for head in function_heads(source))

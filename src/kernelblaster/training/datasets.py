@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -60,6 +60,10 @@ class Card(BaseModel):
     """Why -> replies that are not in it."""
 
 
+AskedAgain = Callable[["KnownReply", Stage], "tuple[Message, ...] | None"]
+"""Makes the prompt of a stage that a reply could have been written to; None where it cannot be made."""
+
+
 class TrainableReplies:
     """The replies that a model may be trained on, and why others were left out.
 
@@ -107,8 +111,13 @@ def fenced(source: str) -> str:
     return f"```cuda\n{source.strip()}\n```"
 
 
-def warmup_rows(kept: TrainableReplies) -> list[SftRow]:
-    """Correct kernels as answers: to the prompt of stage `frontend`, and of `midend` where they were faster."""
+def warmup_rows(kept: TrainableReplies, asked: AskedAgain | None = None) -> list[SftRow]:
+    """Correct kernels as answers: to the prompt of stage `frontend`, and of `midend` where they were faster.
+
+    Args:
+        kept: replies.
+        asked: makes the prompts, which are answered by the kernel alone; those of the search if None.
+    """
     rows: list[SftRow] = []
     seen: Counter[tuple[str, str]] = Counter()
     answered: set[tuple[str, str]] = set()
@@ -122,18 +131,22 @@ def warmup_rows(kept: TrainableReplies) -> list[SftRow]:
             continue
         if (reply.problem, reply.sha256) not in answered:
             answered.add((reply.problem, reply.sha256))
-            rows.append(_sft(kept, reply, Stage.FRONTEND, as_frontend_prompt(reply.prompt)))
+            rows += _sft(kept, reply, Stage.FRONTEND, asked)
         if outcome.faster:
-            # A repaired kernel answers the first prompt, which did not show the failure.
-            rows.append(_sft(kept, reply, Stage.MIDEND, reply.prompt[:2]))
+            rows += _sft(kept, reply, Stage.MIDEND, asked)
     return rows
 
 
-def _sft(kept: TrainableReplies, reply: KnownReply, stage: Stage, prompt: tuple[Message, ...]) -> SftRow:
-    outcome = reply.outcome
-    return SftRow(
+def _sft(kept: TrainableReplies, reply: KnownReply, stage: Stage, asked: AskedAgain | None) -> list[SftRow]:
+    """A row, or none where its prompt cannot be made."""
+    prompt, outcome = _prompt_of(reply, stage) if asked is None else asked(reply, stage), reply.outcome
+    if prompt is None:
+        kept.left_out["its prompt cannot be made in this form or precision"] += 1
+        return []
+    as_written = asked is None and stage is Stage.MIDEND
+    row = SftRow(
         prompt=prompt,
-        completion=answer(fenced(reply.source) if stage is Stage.FRONTEND else reply.text),
+        completion=answer(reply.text if as_written else fenced(reply.source)),
         problem=reply.problem,
         stage=stage,
         verdict=Verdict.CORRECT,
@@ -143,6 +156,12 @@ def _sft(kept: TrainableReplies, reply: KnownReply, stage: Stage, prompt: tuple[
         family=kept.family(reply.problem),
         split=Split.TRAIN,
     )
+    return [row]
+
+
+def _prompt_of(reply: KnownReply, stage: Stage) -> tuple[Message, ...]:
+    """Of the search; a repaired kernel answers the first prompt, which did not show the failure."""
+    return as_frontend_prompt(reply.prompt) if stage is Stage.FRONTEND else reply.prompt[:2]
 
 
 def preference_rows(kept: TrainableReplies) -> list[PreferenceRow]:

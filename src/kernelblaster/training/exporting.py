@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernelblaster.paths import data_dir
 from kernelblaster.training.datasets import (
+    AskedAgain,
     Card,
     TrainableReplies,
     preference_rows,
@@ -35,24 +37,28 @@ TRANSITIONS = "transitions.jsonl"
 SPLITS = "splits.json"
 
 
-def export(sources: Sequence[Path], splits: Splits, directory: Path) -> list[Card]:
+def export(sources: Sequence[Path], splits: Splits, directory: Path, asked: AskedAgain | None = None) -> list[Card]:
     """Write `sft`, `preferences`, `unpaired` and `transitions` with their cards, and `splits.json`.
 
-    What `verdicts.jsonl` in the directory tells (`rejudging`) counts for replies of which nothing else is known.
+    What `verdicts.jsonl` in the directory tells (`rejudging`), and the file of that name that ships, counts for replies
+    of which nothing else is known.
 
     Args:
-        sources: recordings and directories of runs.
+        sources: see `sources.read_source`.
         splits: of the data set; nothing outside `train` is written.
         directory: made if it is missing.
+        asked: makes the prompts of `sft.jsonl`; those that replies were written to if None.
 
     Raises UsageError, KnowledgeError, OSError.
     """
-    replies = with_verdicts(replies_of(sources), directory / VERDICTS)
+    replies = known_replies(sources, directory)
     splits.write(directory / SPLITS)
     warmup, kept = TrainableReplies(replies, splits), TrainableReplies(replies, splits)
     edges = _transitions(sources, replies, kept)
     return [
-        write_dataset(directory / SFT, warmup_rows(warmup), "Correct kernels as answers, for a warm-up.", warmup),
+        write_dataset(
+            directory / SFT, warmup_rows(warmup, asked), "Correct kernels as answers, for a warm-up.", warmup
+        ),
         write_dataset(directory / PREFERENCES, preference_rows(kept), "Two replies on one problem and parent.", kept),
         write_dataset(directory / UNPAIRED, unpaired_rows(kept), "Replies; wanted if faster than the parent.", kept),
         write_dataset(directory / TRANSITIONS, edges, "Judged edges of searches, with sources.", kept),
@@ -62,6 +68,21 @@ def export(sources: Sequence[Path], splits: Splits, directory: Path) -> list[Car
 def replies_of(sources: Sequence[Path]) -> list[KnownReply]:
     """The replies of recordings and runs, each kernel and parent once. Raises UsageError."""
     return once_each(reply for source in sources for reply in read_source(source))
+
+
+def known_replies(sources: Sequence[Path], directory: Path) -> list[KnownReply]:
+    """Replies with all that is known of them. Raises UsageError.
+
+    Args:
+        sources: see `sources.read_source`.
+        directory: whose `verdicts.jsonl` comes before the one that ships.
+    """
+    return with_verdicts(replies_of(sources), directory / VERDICTS, shipped() / VERDICTS)
+
+
+def shipped() -> Path:
+    """What ships for training beside recordings of searches: replies of studies, and verdicts."""
+    return data_dir() / "training"
 
 
 def _transitions(sources: Sequence[Path], replies: Sequence[KnownReply], kept: TrainableReplies) -> list[TransitionRow]:

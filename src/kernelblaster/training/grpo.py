@@ -35,9 +35,10 @@ from kernelblaster.config.training import Advantage, Generator, TrainConfig
 from kernelblaster.training.asking import asked_at, turns_within_a_step
 from kernelblaster.training.checkpoints import MarksCheckpoints, last_checkpoint
 from kernelblaster.training.dialogues import Dialogues, DialogueTurn, OnProgress, Written, next_turns_of
+from kernelblaster.training.fitting import fits
 from kernelblaster.training.judging import Scorer
 from kernelblaster.training.metrics import Metrics, metrics_of
-from kernelblaster.training.policy import Policy, fits, micro_batch
+from kernelblaster.training.policy import Policy, micro_batch
 from kernelblaster.training.rollouts import Logprobs, RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan, step_seed

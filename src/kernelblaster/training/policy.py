@@ -94,22 +94,6 @@ def ids_of_messages(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     return found
 
 
-def fits(policy: Policy, most: int, row: PromptRow) -> bool:
-    """Whether a prompt has at most so many tokens: TRL cuts none."""
-    return len(prompt_ids(policy.tokenizer, row)) <= most
-
-
-def fitting(policy: Policy, rows: Sequence[PromptRow], most: int) -> list[PromptRow]:
-    """The rows whose prompts have at most so many tokens. Raises UsageError where none has."""
-    found = [row for row in rows if fits(policy, most, row)]
-    if not found:
-        raise UsageError(
-            f"none of {len(rows)} prompts has {most} tokens or less",
-            hint="raise train.prompt_tokens, or make shorter prompts: `train data --form short`",
-        )
-    return found
-
-
 def micro_batch(samples: int, most: int) -> int:
     """The most samples, up to `most`, that the samples of an update divide into."""
     return max(size for size in range(1, min(samples, most) + 1) if samples % size == 0)

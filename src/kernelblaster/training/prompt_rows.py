@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import zip_longest
 
 import numpy as np
@@ -14,6 +15,7 @@ from kernelblaster.cuda_source.features import source_features
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.decisions import Classification, NoTechnique, SelectionContext
 from kernelblaster.knowledge.derived import observed
+from kernelblaster.models.base import Message
 from kernelblaster.problems.families import family_of
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.tags import Split
@@ -28,8 +30,10 @@ from kernelblaster.training.prompting import (
     example_of,
     frontend_prompt,
     midend_prompt,
+    shown_kernel,
 )
 from kernelblaster.training.rows import PromptRow
+from kernelblaster.training.sources import KnownReply
 from kernelblaster.training.splits import SplitEntry, Splits
 from kernelblaster.training.stages import Stage
 
@@ -57,6 +61,7 @@ class PromptBuilder:
         self._splits = splits
         self._form = form
         self._language = language
+        self._posed = cache(self._shared.pose)
 
     def frontend(self, problems: Sequence[Problem]) -> list[PromptRow]:
         """One row per problem, with a worked example of another family. Raises ProblemError."""
@@ -65,11 +70,23 @@ class PromptBuilder:
         rows = []
         for problem in problems:
             entry = self._entry(problem)
-            task = self._shared.pose(problem)
+            task = self._posed(problem)
             example = next((found for family, found in examples.items() if family != entry.family), None)
             prompt = frontend_prompt(task, example, self._form, self._language)
             rows.append(self._row(task, entry, Stage.FRONTEND).model_copy(update={"prompt": prompt}))
         return rows
+
+    def asked_again(self, problem: Problem, reply: KnownReply, stage: Stage) -> tuple[Message, ...] | None:
+        """The prompt that a reply could have been written to here; None for another precision or an unknown parent.
+
+        Raises ProblemError.
+        """
+        task, parent = self._posed(problem), shown_kernel(reply.prompt)
+        if reply.precision != task.precision or (stage is not Stage.FRONTEND and not parent):
+            return None
+        if stage is Stage.FRONTEND:
+            return frontend_prompt(task, None, self._form)
+        return midend_prompt(task, Parent(parent), self._form)
 
     def midend(self, problems: Sequence[Problem], parents: Mapping[str, Sequence[str]]) -> list[PromptRow]:
         """A row per problem and parent: its start, judged here, and others that this judge found correct.
@@ -78,7 +95,7 @@ class PromptBuilder:
         """
         rows = []
         for problem in problems:
-            entry, task = self._entry(problem), self._shared.pose(problem)
+            entry, task = self._entry(problem), self._posed(problem)
             for source in self._parents(problem, parents):
                 update = {
                     "prompt": midend_prompt(task, Parent(source), self._form, self._language),
@@ -99,7 +116,7 @@ class PromptBuilder:
         """
         rows = []
         for problem in problems:
-            entry, task = self._entry(problem), self._shared.pose(problem)
+            entry, task = self._entry(problem), self._posed(problem)
             for source in self._parents(problem, parents):
                 _, found = self._judge.evaluate(problem, source, source, profile=True)
                 bottleneck = self._shared.classify(found) if found.correct else None

@@ -138,6 +138,14 @@ def as_frontend_prompt(searched: tuple[Message, ...]) -> tuple[Message, ...]:
     return (system, Message(role="user", content=f"{task}\n\n\n{reply}"))
 
 
+def shown_kernel(searched: tuple[Message, ...]) -> str:
+    """The kernel to improve that a prompt of the search shows; empty where it shows none."""
+    if len(searched) < 2:
+        return ""
+    _, _, after = searched[1].content.partition(f"{PARENT_HEADING}\n```cuda\n")
+    return after.partition("\n```")[0]
+
+
 def _full(stage: Stage, /, **values: object) -> tuple[Message, ...]:
     return (
         Message(role="system", content=render("system")),

@@ -1,7 +1,7 @@
 """Verdicts for replies that nothing is known of: recordings hold replies, and few tell what became of them.
 
-Kernels are judged at the tier `correct`: whether they are right, and not how fast. So verdicts of an emulated GPU may
-stand beside those of a GPU, and none is a claim of speed.
+Kernels are judged again at the tier `correct`: whether they are right, and not how fast. So verdicts of an emulated GPU
+may stand beside those of a GPU, and none is a claim of speed. Only lines that a study on a GPU has left tell speeds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.errors import DeviceError
-from kernelblaster.evaluation.results import Verdict
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
 from kernelblaster.training.rows import Row, read_rows
@@ -31,6 +31,10 @@ class VerdictRow(Row):
     candidate_sha256: str
     verdict: Verdict
     reason: str
+    decision: Decision | None = None
+    """Against the kernel that the prompt shows; None where it was not timed."""
+    speedup: float | None = None
+    """Likewise."""
     outputs_judged: bool
     """False where the device executed too little of it to say whether it is right."""
     device: str
@@ -84,17 +88,24 @@ def judge_again(
     return failed
 
 
-def with_verdicts(replies: Iterable[KnownReply], path: Path) -> list[KnownReply]:
-    """The replies, with what `path` tells of those of which nothing else is known. Raises UsageError."""
+def with_verdicts(replies: Iterable[KnownReply], *paths: Path) -> list[KnownReply]:
+    """The replies, with what files tell of those of which no more is known, the first one that does.
+
+    Raises UsageError.
+    """
     told = {
         (row.problem, row.candidate_sha256): row
+        for path in reversed(paths)
         for row in _rows(path)
         if row.outputs_judged and row.verdict not in _SAYS_NOTHING
     }
     found = []
     for reply in replies:
-        row = told.get((reply.problem, reply.sha256)) if reply.outcome is None else None
-        found.append(reply if row is None else reply.with_outcome(KnownResult(row.verdict), row.device))
+        row = told.get((reply.problem, reply.sha256))
+        if reply.outcome is not None and (row is None or row.speedup is None or reply.outcome.speedup is not None):
+            row = None  # what is known already says as much
+        outcome = None if row is None else KnownResult(row.verdict, row.decision, row.speedup)
+        found.append(reply if row is None or outcome is None else reply.with_outcome(outcome, row.device))
     return found
 
 

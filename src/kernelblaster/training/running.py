@@ -23,6 +23,7 @@ from kernelblaster.training.arms import BASE, Arm, ArmFigures, differences_of, f
 from kernelblaster.training.comparing import eager_times
 from kernelblaster.training.dialogues import OnProgress
 from kernelblaster.training.exporting import SFT
+from kernelblaster.training.fitting import fitting_prompts, fitting_replies
 from kernelblaster.training.grpo import OnStep, StageRun, train
 from kernelblaster.training.judging import Scorer, StoredJudge
 from kernelblaster.training.layout import TrainingLayout
@@ -30,7 +31,6 @@ from kernelblaster.training.metrics import metrics_of
 from kernelblaster.training.phases import PhaseCost, PhaseMeter
 from kernelblaster.training.policy import (
     Policy,
-    fitting,
     is_complete,
     load_policy,
     require_generator,
@@ -73,19 +73,10 @@ def run_warmup(layout: TrainingLayout, config: TrainConfig, on_progress: OnProgr
     watch = _MeasuredProgress(layout.warmup, read_record(layout.warmup) or record, on_progress)
     policy = load_policy(config, None)
     plan = plan_of(config, Stage.FRONTEND)
-    used = warm_up(
-        policy,
-        rows,
-        config,
-        plan.prompt_tokens + plan.completion_tokens,
-        layout.warmup,
-        watch,
-    )
-    if used == 0:
-        raise UsageError(
-            f"none of {len(rows)} replies fits", hint="raise train.prompt_tokens or train.completion_tokens"
-        )
-    update = {"updates": config.steps, "rows": used, "left_out": len(rows) - used, "phases": watch.phases}
+    used = fitting_replies(policy, rows, plan)
+    warm_up(policy, used, config, plan.prompt_tokens + plan.completion_tokens, layout.warmup, watch)
+    kept = {"rows": len(used), "left_out": len(rows) - len(used)}
+    update = {**kept, "updates": config.steps, "phases": watch.phases}
     return _leave(layout, layout.warmup, policy, record.model_copy(update=update))
 
 
@@ -116,7 +107,7 @@ def run_stage(
         return done
     watch = _MeasuredProgress(directory, begun or record, on_progress)
     policy = load_policy(config, layout.adapter(layout.root / before) if before else None)
-    used = fitting(policy, rows, plan.prompt_tokens)
+    used = fitting_prompts(policy, rows, plan.prompt_tokens)
     record = record.model_copy(update={"rows": len(used), "left_out": len(rows) - len(used)})
     run = StageRun(
         config=config,
@@ -171,7 +162,7 @@ def run_evaluation(
     directory = layout.evaluation(arm.name)
     store = RolloutStore(directory, header)
     policy = load_policy(config, weights)
-    fit = fitting(policy, rows, plan.prompt_tokens)
+    fit = fitting_prompts(policy, rows, plan.prompt_tokens)
     sample(
         policy, fit, plan, config, _scorer(judge, config, plan, fit), store, greedy=arm.greedy,
         on_progress=on_progress or (lambda name, step: None),

@@ -11,8 +11,9 @@ import torch
 
 from kernelblaster.config.training import TrainConfig
 from kernelblaster.training.dialogues import Dialogues, OnProgress, Written, next_turns_of
+from kernelblaster.training.fitting import fits
 from kernelblaster.training.judging import Scorer
-from kernelblaster.training.policy import Policy, fits
+from kernelblaster.training.policy import Policy
 from kernelblaster.training.rollouts import RolloutStore
 from kernelblaster.training.rows import PromptRow
 from kernelblaster.training.stages import StagePlan, step_seed

@@ -29,20 +29,20 @@ def warm_up(
     tokens: int,
     directory: Path,
     on_moment: OnMoment = lambda name, step: None,
-) -> int:
-    """Train on completions alone, for `config.steps` updates; returns the rows that fit.
+) -> None:
+    """Train on completions alone, for `config.steps` updates.
 
     Args:
         policy: trained in place.
-        rows: prompts and replies.
+        rows: prompts and replies; one at least.
         config: settings of the training.
-        tokens: of prompt and reply together; longer rows are left out, for what is cut teaches no format.
+        tokens: of prompt and reply together, at most: TRL would cut what is longer.
         directory: of the warm-up; a checkpoint in it is gone on from.
         on_moment: told `updated`, `saving` and `saved`, and the updates made.
     """
-    samples = [sample for row in rows if _length(policy.tokenizer, sample := _sample(row)) <= tokens]
+    samples = [_sample(row) for row in rows]
     on_gpu = torch.cuda.is_available()
-    batch = min(_BATCH, max(1, len(samples)))
+    batch = min(_BATCH, len(samples))
     at_once = micro_batch(batch, config.micro_batch or batch)
     arguments = SFTConfig(
         output_dir=str(directory),
@@ -63,17 +63,15 @@ def warm_up(
         bf16=on_gpu,
         gradient_checkpointing=on_gpu,
     )
-    if samples:
-        trainer = SFTTrainer(
-            model=policy.model,
-            args=arguments,
-            train_dataset=Dataset.from_list(samples),
-            processing_class=policy.tokenizer,
-            callbacks=[MarksCheckpoints(directory, on_moment)],
-        )
-        trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=last_checkpoint(directory))
-    return len(samples)
+    trainer = SFTTrainer(
+        model=policy.model,
+        args=arguments,
+        train_dataset=Dataset.from_list(samples),
+        processing_class=policy.tokenizer,
+        callbacks=[MarksCheckpoints(directory, on_moment)],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.train(resume_from_checkpoint=last_checkpoint(directory))
 
 
 def _sample(row: SftRow) -> dict[str, Any]:
@@ -81,8 +79,3 @@ def _sample(row: SftRow) -> dict[str, Any]:
         "prompt": [message.model_dump() for message in row.prompt],
         "completion": [message.model_dump() for message in row.completion],
     }
-
-
-def _length(tokenizer: Any, sample: dict[str, Any]) -> int:
-    ids = tokenizer.apply_chat_template(sample["prompt"] + sample["completion"], tokenize=True, return_dict=True)
-    return len(ids["input_ids"])

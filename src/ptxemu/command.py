@@ -34,6 +34,9 @@ emulated GPU lacks.
 """
 
 
+_IN_ORDER = (
+    "; what waits for later work of the host or of another stream waits for ever, for all is done in program order"
+)
 _OUT_OF_REACH = "the host reaches device memory by cudaMemcpy alone; what cudaMallocManaged allocates, both sides reach"
 
 
@@ -124,8 +127,9 @@ def _exit_code(result: RunResult, options: CommandOptions) -> int:
     """The exit code of the command; what is special about the program's end is told."""
     code = result.exit_code
     if code is None:
-        message = f"{options.program} was still running after {options.timeout_s:g} s and was stopped"
-        _complain(message, "give it a smaller size, or more time with --timeout")
+        doing = f": {result.running}" if result.running else ""
+        message = f"{options.program} was still running after {options.timeout_s:g} s and was stopped{doing}"
+        _complain(message, "give it a smaller size, or more time with --timeout" + (_IN_ORDER if doing else ""))
         return TIMED_OUT
     if code < 0:
         message = f"{options.program} was killed by {signal.Signals(-code).name}"

@@ -54,6 +54,8 @@ class FindingKind(StrEnum):
     """A collective of a warp names lanes that never come."""
     LEAK = "leak"
     """Device memory that was not freed when the program ended; of no kernel."""
+    API_ERROR = "api_error"
+    """A call of the runtime that failed, where the program has not asked for the error; of no kernel."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Finding:
     def describe(self) -> str:
         """One line: what, where in the grid, how often."""
         times = f", {self.count} times" if self.count > 1 else ""
-        if self.kind is FindingKind.LEAK:
+        if self.kind in (FindingKind.LEAK, FindingKind.API_ERROR):
             return f"{self.message}{times}"
         return f"{self.kernel}: {self.message}, in block {self.block}, thread {self.thread}{times}"
 

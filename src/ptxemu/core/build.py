@@ -43,7 +43,18 @@ _ALONE = {
 """Files of which g++ makes much machine code, each a unit of its own, and what it is told besides."""
 _PER_CALL = (
     *("arena", "callers", "device", "device_contents", "format", "graph", "heap", "host_faults", "host_memory"),
-    *("leaks", "loader", "modules", "operations", "program", "refused_calls", "report", "runtime", "settings"),
+    *(
+        "leaks",
+        "loader",
+        "modules",
+        "operations",
+        "program",
+        "progress",
+        "refused_calls",
+        "report",
+        "runtime",
+        "settings",
+    ),
 )
 """Files that, beside `api_*`, work for each call of the runtime. Joined in one unit, so that headers are read once; all
 files that are named nowhere work for each instruction or block, and are another unit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +32,8 @@ _SHARED = (Opcode.LDS, Opcode.STS, Opcode.LDSM, Opcode.STSM, Opcode.ATOMS, Opcod
 _EXCHANGES = (Opcode.ATOM_CAS, Opcode.ATOMG_CAS)
 _INTERNAL = "__internal_"
 """In the names of functions that ptxas adds."""
+_DIVISIONS = ("_div_u64", "_div_s64", "_rem_u64", "_rem_s64")
+"""At the end of those that are no rare cases: each statement that divides by 64 bits calls one."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,12 @@ class KernelCode:
 
     def counted(self, record: LaunchRecord) -> LaunchRecord:
         """A launch with what its machine code executed, and one look for each wait for other blocks."""
-        times = self.flow.executions(record.ptx_lines, record.warps)
-        record = without_looks(record, times, self.polling)
-        return replace(record, machine=self._counts(record, with_one_look(times, self.polling)))
+        solved = self.flow.solved(record.ptx_lines, record.warps)
+        record = without_looks(record, solved.times, self.polling)
+        times = with_one_look(solved.times, self.polling)
+        return replace(record, machine=self._counts(record, times, solved.guessed))
 
-    def _counts(self, record: LaunchRecord, times: list[float]) -> MachineCounts:
+    def _counts(self, record: LaunchRecord, times: list[float], guessed: Collection[int]) -> MachineCounts:
         executed: defaultdict[MachineInstruction, float] = defaultdict(float)
         times = self._with_retries(times, record)
         for block, count in zip(self.flow.graph.blocks, times, strict=True):
@@ -81,8 +84,12 @@ class KernelCode:
             shared_passes=_shared_passes(record, executed) + operations[Opcode.SHFL],
             spill_loads=max(0.0, operations[Opcode.LDL] - local[Access.LOAD]),
             spill_stores=max(0.0, operations[Opcode.STL] - local[Access.STORE]),
+            guessed=sum(times[block] * self._length(block) for block in guessed),
             path=WarpPath(self.schedule, tuple(count / record.warps for count in times)),
         )
+
+    def _length(self, block: int) -> int:
+        return self.flow.graph.blocks[block].end - self.flow.graph.blocks[block].first
 
     def _with_retries(self, times: list[float], record: LaunchRecord) -> list[float]:
         """Executions of blocks, with loops that exchange a word as often as that takes until all lanes have won."""
@@ -155,7 +162,9 @@ def _kernel(section: CodeSection, lines: Mapping[int, PtxLine]) -> KernelCode:
     decoded = [decode(word, position) for position, word in enumerate(section.words)]
     instructions = with_lines_of_products(decoded, lines)
     graph = graph_of(instructions, section.functions)
-    internal = {position for position, name in section.functions.items() if _INTERNAL in name}
+    internal = {
+        position for position, name in section.functions.items() if _INTERNAL in name and not name.endswith(_DIVISIONS)
+    }
     entries = frozenset(entry for entry in graph.entries if graph.blocks[entry].first in internal)
     per_block = [
         Counter(one.line for one in instructions[block.first : block.end] if one.line in lines)

@@ -116,6 +116,8 @@ class MachineCounts:
     spill_loads: float
     """Loads from local memory that the PTX knows nothing of."""
     spill_stores: float
+    guessed: float = 0.0
+    """Of the instructions: those in blocks of which nothing tells how often they are executed."""
     path: WarpPath | None = None
     """What one warp executes and waits for; not known where the code is not at hand."""
 
@@ -304,6 +306,16 @@ class HostFaultRecord:
 
 
 @dataclass(frozen=True)
+class RunningRecord:
+    """What the program was doing when its time was up."""
+
+    running: str
+    """Which kernel was executed, and where; empty where none was."""
+    callers: tuple[int, ...]
+    """Where the program's own code was."""
+
+
+@dataclass(frozen=True)
 class MissingRecord:
     """Something that a GPU has and the emulated one lacks, and that the program has asked for while it ran."""
 
@@ -323,7 +335,7 @@ class RefusedRecord:
 
 CountedRecord = LaunchRecord | TransferRecord | HostWorkRecord
 """What a counted call consists of."""
-Record = CountedRecord | UnsampledRecord | FaultRecord | HostFaultRecord | MissingRecord | RefusedRecord
+Record = CountedRecord | UnsampledRecord | FaultRecord | HostFaultRecord | RunningRecord | MissingRecord | RefusedRecord
 
 _KINDS: dict[str, type[Record]] = {
     "kernel": LaunchRecord,
@@ -332,6 +344,7 @@ _KINDS: dict[str, type[Record]] = {
     "unsampled": UnsampledRecord,
     "fault": FaultRecord,
     "host_fault": HostFaultRecord,
+    "running": RunningRecord,
     "missing": MissingRecord,
     "refused": RefusedRecord,
 }

@@ -11,6 +11,7 @@ from ptxemu.counters.record import (
     HostFaultRecord,
     MissingRecord,
     RefusedRecord,
+    RunningRecord,
     UnsampledRecord,
     read_records,
 )
@@ -37,6 +38,8 @@ class CountedReport:
     """Calls whose errors the program may have overlooked; only where they were asked for."""
     host_fault: HostFaultRecord | None = None
     """What its host code did that killed it."""
+    running: RunningRecord | None = None
+    """What it was doing when its time was up."""
 
 
 def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
@@ -51,6 +54,7 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
     missing: list[str] = []
     refused: list[RefusedRecord] = []
     host_fault: HostFaultRecord | None = None
+    running: RunningRecord | None = None
     for record in read_records(path, cut_off=cut_off):
         match record:
             case UnsampledRecord():
@@ -59,13 +63,17 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
                 faults.append(record.fault)
             case HostFaultRecord():
                 host_fault = record
+            case RunningRecord():
+                running = record
             case MissingRecord():
                 missing.append(record.missing)
             case RefusedRecord():
                 refused.append(record)
             case _:
                 records.append(record)
-    return CountedReport(tuple(records), tuple(faults), tuple(dict.fromkeys(missing)), tuple(refused), host_fault)
+    return CountedReport(
+        tuple(records), tuple(faults), tuple(dict.fromkeys(missing)), tuple(refused), host_fault, running
+    )
 
 
 def counted_records(path: Path, *, cut_off: bool) -> list[CountedRecord]:

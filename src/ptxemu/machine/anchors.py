@@ -203,6 +203,8 @@ def _operations(statement: Statement) -> tuple[Sequence[int], Sequence[int]]:
         return (tuple(PRODUCTS) if "mma_async" in parts else ()), ()
     if head in ("fma", "add", "sub", "mul") and kind in _FLOATS:
         return _FLOATS[kind], ()
+    if head in ("div", "rem") and kind in ("u64", "s64"):
+        return (_O.CALL,), ()
     if head in _SPECIAL and "approx" in parts and kind == "f32":
         return (_O.MUFU,), ()
     return (), _integers(head, parts)

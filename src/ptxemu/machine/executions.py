@@ -6,9 +6,9 @@ edges by conservation of flow. ptxas also copies statements when it unrolls loop
 where several groups hold copies, loops with the most copies take as many whole rounds as there are, and what is left
 goes to the next, as ptxas arranges them.
 
-Loops of which no anchor, edge or copy tells anything (those of 64-bit integers, of which every instruction is one that
-ptxas makes up, too) are estimated from all lines of the PTX that have instructions there and nowhere else: a line is
-executed as often as the loop times its copies, of which it has no more than instructions.
+Loops of whose head no anchor, edge or copy tells anything (those of 64-bit integers, of which every instruction is one
+that ptxas makes up, too) are estimated from all lines of the PTX that have instructions there and nowhere else: a line
+is executed as often as the loop times its copies, of which it has no more than instructions.
 """
 
 from __future__ import annotations
@@ -24,6 +24,19 @@ from ptxemu.machine.graph import Graph
 _ROUNDING = 1e-9
 _UNKNOWN_SHARE = 0.5
 """Of what leads to a block of which nothing is known."""
+
+
+@dataclass(frozen=True)
+class Executions:
+    """How often warps execute each block.
+
+    Attributes:
+        times: of each block.
+        guessed: blocks of which nothing tells, and those that follow from them alone.
+    """
+
+    times: list[float]
+    guessed: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ class Flow:
                 found[first[target]].append(block)
         return dict(found)
 
-    def executions(self, executed: Mapping[int, int], warps: int) -> list[float]:
+    def solved(self, executed: Mapping[int, int], warps: int) -> Executions:
         """How often warps execute each block.
 
         Args:
@@ -76,7 +89,12 @@ class Flow:
             warps: of the launch.
         """
         solver = _Solver(self, executed, warps)
-        return [solver.count(block) or 0.0 for block in range(self.graph.end)]
+        times = [solver.count(block) or 0.0 for block in range(self.graph.end)]
+        return Executions(times, frozenset(block for block in self.graph.order if solver.was_guessed(block)))
+
+    def executions(self, executed: Mapping[int, int], warps: int) -> list[float]:
+        """The times alone."""
+        return self.solved(executed, warps).times
 
 
 class _Solver:
@@ -88,6 +106,7 @@ class _Solver:
         self._executed = executed
         self._groups: dict[int, float] = {flow.graph.group_of[0]: float(warps)}
         self._edges: dict[tuple[int, int], float] = {}
+        self._guessed: set[int] = set()
         self._leave_out_what_is_rare()
         while self._follow_anchors() or self._follow_edges() or self._share_copies() or self._guess():
             pass
@@ -96,6 +115,10 @@ class _Solver:
         """Executions of a block; None while not known, and for the end."""
         group = self._graph.group_of.get(block)
         return None if group is None else self._groups.get(group)
+
+    def was_guessed(self, block: int) -> bool:
+        """Whether nothing but a guess tells how often it is executed."""
+        return self._graph.group_of[block] in self._guessed
 
     def _leave_out_what_is_rare(self) -> None:
         """Slow paths, and copies of code for warps whose threads have parted."""
@@ -139,7 +162,10 @@ class _Solver:
                 unknown = [edge for edge in side if edge not in self._edges]
                 count = self.count(block)
                 if count is None and not unknown:
-                    self._groups[self._graph.group_of[block]] = sum(self._edges[edge] for edge in side)
+                    group = self._graph.group_of[block]
+                    self._groups[group] = sum(self._edges[edge] for edge in side)
+                    if self._guessed:
+                        self._guessed.add(group)
                 elif count is not None and len(unknown) == 1:
                     known = sum(self._edges[edge] for edge in side if edge in self._edges)
                     self._edges[unknown[0]] = max(0.0, count - known)
@@ -221,18 +247,16 @@ class _Solver:
             below = [most[block] for block in self._flow.members[group] if block in most]
             if below:
                 self._groups[group] = min(self._count_above(group), max(below))
+                self._guessed.add(group)
                 return True
         self._groups[unknown[0]] = _UNKNOWN_SHARE * self._count_above(unknown[0])
+        self._guessed.add(unknown[0])
         return True
 
     def _estimate(self, group: int) -> bool:
-        """Count the head of a loop of which nothing is known by the lines of the PTX that it stems from."""
+        """Count the head of a loop by the lines of the PTX that it stems from."""
         head = self._graph.loop_of[group]
-        if (
-            head is None
-            or self._graph.group_of[head] != group
-            or any(self.count(block) for block in self._graph.loops[head])
-        ):
+        if head is None or self._graph.group_of[head] != group:
             return False
         own: Counter[int] = Counter()
         for block in self._flow.members[group]:

@@ -6,6 +6,11 @@ from enum import StrEnum
 from typing import Self
 
 
+GUESSED_INSTRUCTIONS = "ptxemu__inst_executed_guessed.pct"
+"""The emulator's own metric, in percent of the instructions: those in code of which nothing tells how often it is
+executed. Absent where there is none."""
+
+
 class NsightMetric(StrEnum):
     """A metric name; a member is the string itself, and carries its `unit`."""
 

@@ -8,6 +8,8 @@ from ptxemu.counters.record import EXECUTED, Access, LaunchRecord, MemoryInstruc
 from ptxemu.model.kernel import KernelEstimate
 
 HOT_LINES = 3
+_LEAST_GUESSED = 0.05
+"""Share of the instructions that is worth a note."""
 
 
 def notes(estimate: KernelEstimate) -> dict[str, str]:
@@ -15,6 +17,7 @@ def notes(estimate: KernelEstimate) -> dict[str, str]:
     record = estimate.record
     found = {
         "sampled": _sampled(record),
+        "guessed": _guessed(estimate),
         "occupancy_limiter": str(estimate.occupancy.limiter),
         "bound_by": str(estimate.bound),
         "hot_lines": _hot_lines(record),
@@ -32,6 +35,14 @@ def _sampled(record: LaunchRecord) -> str:
         return ""
     share = record.executed_blocks / record.blocks
     return f"{share:.1%} of the blocks were executed; counts are scaled to all, outputs are incomplete"
+
+
+def _guessed(estimate: KernelEstimate) -> str:
+    machine = estimate.machine
+    share = machine.guessed / machine.instructions if machine.instructions else 0.0
+    if share < _LEAST_GUESSED:
+        return ""
+    return f"nothing tells how often {share:.0%} of the instructions are executed; counts and times rest on a guess"
 
 
 def _hot_lines(record: LaunchRecord) -> str:

@@ -21,7 +21,7 @@ from ptxemu.counters.record import (
     Space,
 )
 from ptxemu.metrics.lines import LineProfile, line_profiles
-from ptxemu.metrics.names import NsightMetric
+from ptxemu.metrics.names import GUESSED_INSTRUCTIONS, NsightMetric
 from ptxemu.metrics.notes import notes
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.kernel import GpuUnit, KernelEstimate
@@ -134,11 +134,16 @@ def kernel_launch(estimate: KernelEstimate, gpu: GpuModel, *, lines: int = 0) ->
         name=estimate.resources.name,
         grid=estimate.record.grid,
         block=estimate.record.block,
-        metrics={str(metric): float(value) for group in groups for metric, value in group.items()},
+        metrics={str(metric): float(value) for group in groups for metric, value in group.items()} | _guessed(estimate),
         notes=notes(estimate),
         symbol=estimate.record.kernel,
         lines=line_profiles(estimate.record, gpu, lines) if lines else (),
     )
+
+
+def _guessed(estimate: KernelEstimate) -> dict[str, float]:
+    machine = estimate.machine
+    return {GUESSED_INSTRUCTIONS: _percent(machine.guessed, machine.instructions)} if machine.guessed else {}
 
 
 def _time(estimate: KernelEstimate) -> dict[NsightMetric, float]:

@@ -36,6 +36,7 @@ class RunResult:
         faults: of kernels, whatever the program made of them: what happened, in which kernel and line.
         missing: what the program asked for while it ran, and the emulated GPU lacks.
         host_fault: how its host code touched memory of the device, for which it was killed, and in which line.
+        running: what it was doing when its time was up, as far as it told: which kernel, at which line.
     """
 
     program: str
@@ -50,6 +51,7 @@ class RunResult:
     faults: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     host_fault: str | None = None
+    running: str | None = None
     format: str = FORMAT
 
     @property

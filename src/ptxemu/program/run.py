@@ -34,13 +34,16 @@ from ptxemu.program.build import BuiltProgram, ProgramBuilder, not_emulatable
 from ptxemu.program.host_lines import host_lines
 from ptxemu.program.loading import loader_command
 from ptxemu.program.modules import ensure_figures, ensure_list, ensure_module
-from ptxemu.program.refusals import host_fault, refusals
+from ptxemu.program.refusals import host_fault, refusals, running
 from ptxemu.program.result import RunResult
 from ptxemu.program.source import ProgramSource
 from ptxemu.program.texts import code_of_module
 from ptxemu.toolkit import CudaToolkit
 
 DEFAULT_ARCH = "sm_90"
+_WHAT_IS_IT_DOING = signal.SIGRTMAX - 3
+"""At which the core tells and kills the program; so does the signal itself where there is no core."""
+_TELLING_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ class EmulatedProgram:
             counted, findings = self._report(report, killed), read_findings(found, cut_off=killed)
             leaked = read_leaks(found, self._host_lines) if leaks and not killed else []
         own, loaded = self._code(counted)
+        refused = refusals(counted.refused, self._host_lines)
         modelled = modelled_run(counted.records, own, self.gpu, loaded=loaded, lines=lines)
         return RunResult(
             program=str(self.source),
@@ -179,11 +183,14 @@ class EmulatedProgram:
             seconds=seconds,
             launches=modelled.launches,
             transfers_us=modelled.transfers_us,
-            findings=(*named(findings, self.toolkit.demangle), *leaked) if checks else None,
-            warnings=(*modelled.warnings, *refusals(counted.refused, self._host_lines)),
+            findings=(*named(findings, self.toolkit.demangle), *(one.finding for one in refused), *leaked)
+            if checks
+            else None,
+            warnings=(*modelled.warnings, *(one.sentence for one in refused if not checks)),
             faults=counted.faults,
             missing=counted.missing,
             host_fault=host_fault(counted.host_fault, self._host_lines),
+            running=running(counted.running, self._host_lines),
         )
 
     def _code(self, counted: CountedReport) -> tuple[CodeFiles | None, dict[str, CodeFiles]]:
@@ -195,7 +202,8 @@ class EmulatedProgram:
         return (units[0].code, loaded) if len(units) == 1 else (None, loaded | known)
 
     def _host_lines(self, addresses: Sequence[int]) -> list[SourcePlace | None]:
-        return host_lines(self.built.program, addresses, self.toolkit.include_dirs)
+        kernels = [one.name for unit in self.built.units for one in unit.resources]
+        return host_lines(self.built.program, addresses, self.toolkit.include_dirs, kernels)
 
     def _report(self, report: Path, killed: bool) -> CountedReport:
         try:
@@ -229,6 +237,9 @@ class EmulatedProgram:
         try:
             return process.wait(timeout_s)
         except subprocess.TimeoutExpired:
+            process.send_signal(_WHAT_IS_IT_DOING)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_TELLING_S)
             return None
         finally:
             if process.returncode is None:

@@ -227,7 +227,22 @@ def test_fallback_of_an_atomic_that_was_done_is_not_executed() -> None:
     assert flow.executions({5: WARPS}, WARPS) == [100, 0, 100]
 
 
+def test_what_nothing_tells_of_is_marked_as_guessed() -> None:
+    code = (branch(3), one(Opcode.MUFU), branch(3), one(Opcode.STG, 5), EXIT)
+    graph = graph_of(code, ())
+    solved = Flow(graph, [Anchor(5, {graph.group_of[2]: 1}, frozenset())], frozenset(), [{}] * graph.end).solved(
+        {5: WARPS}, WARPS
+    )
+    assert (solved.times[0], solved.times[2]) == (WARPS, WARPS)
+    assert solved.guessed == {1}
+
+
 SOURCE = """
+extern "C" __global__ void divided(const unsigned long long* x, unsigned long long* y, int n) {
+    unsigned long long sum = 0, divisor = x[0];
+    for (int k = 0; k < n; ++k) sum += x[threadIdx.x] / (divisor + sum);
+    y[threadIdx.x] = sum;
+}
 extern "C" __global__ void __launch_bounds__(1024, 2) sums(const float* x, float* y, int n) {
     float sum = 0;
     for (int k = 0; k < n; ++k) sum = x[static_cast<int>(sum)];
@@ -270,6 +285,17 @@ class TestBuilt:
             if one.operation == Opcode.LDG and one.line == line
         )
         assert loads == pytest.approx(77 * WARPS)
+
+    def test_long_divisions_are_executed_as_often_as_their_statements(self, built: Path) -> None:
+        """nvcc asks whether 32 bits are enough and ptxas calls a function where they are not, which is no rare case."""
+        code = read_code(built / "code.cubin", built / "code.ptx")["divided"]
+        text = (built / "code.ptx").read_text(encoding="utf-8").splitlines()
+        lines = [number for number, line in enumerate(text, 1) if "div.u64" in line]
+        for taken in (0, 7):
+            executed = {one.line: WARPS for one in code.flow.anchors} | dict.fromkeys(lines, taken * WARPS)
+            times = code.flow.executions(executed, WARPS)
+            (entry,) = code.flow.callers
+            assert times[entry] == pytest.approx(taken * WARPS * len(lines))
 
     def test_line_table_is_needed(self, built: Path) -> None:
         assert read_code(built / "bare.cubin", built / "code.ptx") == {}

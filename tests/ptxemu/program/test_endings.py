@@ -32,16 +32,28 @@ def test_kernels_use_host_memory_at_its_own_address(case: str, checks: list[str]
 )
 def test_host_code_cannot_reach_device_memory(case: str, what: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([PROGRAM, "--", case]) == 128 + signal.SIGSEGV
-    lines = Path(PROGRAM).read_text(encoding="utf-8").splitlines()
-    line = next(number for number, text in enumerate(lines, 1) if text.endswith(f"// {case}"))
     told = capfd.readouterr().err
     assert what in told
-    assert f"endings.cu:{line}" in told
+    assert f"endings.cu:{line_of(case)}" in told
 
 
 @pytest.mark.parametrize("case", ["large", "too_large", "filled"])
 def test_allocations_cost_what_is_written_and_end_at_the_devices_memory(case: str) -> None:
     assert main([PROGRAM, "--timeout", "20", "--", case]) == 0
+
+
+def line_of(mark: str) -> int:
+    """The line of the program that ends with the mark."""
+    lines = Path(PROGRAM).read_text(encoding="utf-8").splitlines()
+    return next(number for number, text in enumerate(lines, 1) if text.endswith(f"// {mark}"))
+
+
+def test_a_program_without_an_end_says_where_it_was(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([PROGRAM, "--timeout", "2", "--", "waits_for_host"]) == 124
+    told = capfd.readouterr().err
+    assert f"endings.cu:{line_of('waits')}, launched at endings.cu:{line_of('launches')}" in told
+    assert main([PROGRAM, "--timeout", "1", "--", "without_end"]) == 124
+    assert f"host code was executed at endings.cu:{line_of('goes on')}" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("case", ["fault_ignored", "freed_host"])

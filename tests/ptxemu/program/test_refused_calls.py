@@ -62,6 +62,16 @@ def test_a_program_that_asks_for_the_error_is_not_warned(case: str) -> None:
     assert (result.exit_code, result.warnings, result.faults) == (0, (), ())
 
 
+def test_overlooked_errors_are_findings_of_the_checks() -> None:
+    result = ptxemu.build(PROGRAM).run(["ignored"], timeout_s=TIMEOUT_S, checks=True)
+    assert result.findings is not None
+    assert result.warnings == ()
+    found = {one.place: one for one in result.findings}
+    assert {one.kind for one in result.findings} == {ptxemu.FindingKind.API_ERROR}
+    assert found[f"refused_calls.cu:{line_of('host')}"].count == 3
+    assert found[f"refused_calls.cu:{line_of('twice')}"].describe().startswith(SENTENCES["twice"])
+
+
 def test_overlooked_errors_are_warnings_and_no_failure(capfd: pytest.CaptureFixture[str]) -> None:
     assert main([str(PROGRAM), "--", "ignored"]) == 0
     assert f"refused_calls.cu:{line_of('twice')}: a free {INVALID}" in capfd.readouterr().err

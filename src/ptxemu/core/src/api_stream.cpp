@@ -37,6 +37,8 @@ namespace {
 
 using namespace ptxemu;
 
+constexpr int kGreatestPriority = -5;  // of drivers for these GPUs; the lower number goes first
+
 cudaError_t finished(cudaStream_t stream) {
     if (const cudaError_t error = refuse_in_capture(stream, "waiting")) return error;
     return runtime().fail(runtime().sticky());
@@ -47,7 +49,7 @@ cudaError_t finished(cudaStream_t stream) {
 extern "C" {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-    *stream = reinterpret_cast<cudaStream_t>(new Stream{flags, priority, nullptr});
+    *stream = reinterpret_cast<cudaStream_t>(new Stream{flags, std::clamp(priority, kGreatestPriority, 0), nullptr});
     return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
@@ -70,7 +72,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return finished(stream)
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return finished(stream); }
 cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue*) { return cudaSuccess; }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-    *least = *greatest = 0;
+    *least = 0;
+    *greatest = kGreatestPriority;
     return cudaSuccess;
 }
 

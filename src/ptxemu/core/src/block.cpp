@@ -62,6 +62,7 @@ Turn run_round(Block& block, Worker& worker) {
         Warp& warp = block.warps[(first + turn) % warps];
         const u64 own = worker.instructions;
         warp.starved = false;
+        worker.running = &warp;
         run_warp(warp);
         const u64 used = worker.instructions - own;
         warp.executed += used;

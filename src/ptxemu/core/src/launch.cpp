@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "checks.hpp"
+#include "progress.hpp"
 #include "scheduler.hpp"
 
 namespace ptxemu {
@@ -171,6 +172,7 @@ Execution execute(const Launch& launch, Crew& crew, unsigned threads) {
         worker.counters.resize(launch.counted ? function.code.size() : 0, function.memory.size() + 1);
         worker.segment_hint.assign(function.memory.size() + 1, 0);
     }
+    const Executing now(launch, all);
     Execution done;
     done.blocks = launch.blocks();
     if (launch.sample != 0 && !launch.together)

@@ -92,6 +92,7 @@ struct Launch {
 };
 
 struct Block;
+class Warp;
 
 struct Worker {
     const Launch* launch;
@@ -100,6 +101,7 @@ struct Worker {
     std::vector<u32> segment_hint;  // per memory instruction: the segment it hit last
     FaultReport fault;
     u64 instructions = 0;
+    const Warp* running = nullptr;  // whose turn it was last
     u64 mbarrier_changes = 0;
     u64 active_lanes = 0;
     Turns turns;

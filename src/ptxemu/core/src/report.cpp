@@ -326,6 +326,10 @@ void report_host_fault(const std::string& message, const std::vector<u64>& calle
     report_with_callers("host_fault", message, callers);
 }
 
+void report_running(const std::string& message, const std::vector<u64>& callers) {
+    report_with_callers("running", message, callers);
+}
+
 void report_refused(const std::string& message, u64 count, const std::vector<u64>& callers) {
     report_with_callers("refused", message, callers, count);
 }

@@ -2,6 +2,7 @@
 
 #include "host_clock.hpp"
 #include "host_faults.hpp"
+#include "progress.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -52,6 +53,7 @@ Runtime::Runtime()
     if (settings.refused) refused_calls.watch();
     load_program();
     watch_host_code();
+    if (settings.refused) tell_when_stopped();
 }
 
 cudaError_t Runtime::fail(cudaError_t error) {

@@ -261,6 +261,9 @@ void report_fault(const std::string& message);
 // Appends what host code did that kills it, and where in the program that was.
 void report_host_fault(const std::string& message, const std::vector<u64>& callers);
 
+// Appends what a kernel was doing when the program was stopped, empty where none was executed, and where the program was.
+void report_running(const std::string& message, const std::vector<u64>& callers);
+
 // Appends a call that was refused: why, how often, and where it came from.
 void report_refused(const std::string& message, u64 count, const std::vector<u64>& callers);
 

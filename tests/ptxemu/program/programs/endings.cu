@@ -114,10 +114,24 @@ int out_of_reach(const char* how) {
     return 0;
 }
 
+__global__ void wait_for(volatile int* flag) {
+    while (*flag == 0) {}  // waits
+}
+
 int main(int, char** arguments) {
     const auto is = [&](const char* name) { return std::strcmp(arguments[1], name) == 0; };
     if (std::strncmp(arguments[1], "host_", 5) == 0) return out_of_reach(arguments[1]);
     if (is("filled")) return !filled();
+    if (is("waits_for_host")) {
+        int* flag;
+        cudaMallocManaged(&flag, sizeof(int));
+        *flag = 0;
+        wait_for<<<1, 1>>>(flag);  // launches
+        *flag = 1;
+        return cudaDeviceSynchronize() == cudaSuccess ? 0 : 3;
+    }
+    if (is("without_end"))
+        for (volatile int k = 0;; k = k + 1) {}  // goes on
     if (is("managed")) return !managed();
     if (is("pinned")) return !pinned();
     if (is("registered")) return !registered();

@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-
 GUESSED_INSTRUCTIONS = "ptxemu__inst_executed_guessed.pct"
 """The emulator's own metric, in percent of the instructions: those in code of which nothing tells how often it is
 executed. Absent where there is none."""

@@ -12,13 +12,17 @@ from pathlib import Path
 import torch
 
 from kernelblaster.evaluation.correctness.compare import Findings, compare_output
+from kernelblaster.evaluation.correctness.input_draws import perturb
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
-from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation
+from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution, accumulation
 from kernelblaster.evaluation.inputs.keys import InputKey
-from kernelblaster.evaluation.inputs.tensors import read_tensor, storage_dtype, write_tensor
+from kernelblaster.evaluation.inputs.perturbations import derived_perturbation
+from kernelblaster.evaluation.inputs.plan import plan_inputs
+from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, read_tensor, storage_dtype, write_tensor
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorRole
+from kernelblaster.problems.reference import load_reference
 
 Kernel = Callable[..., torch.Tensor]
 """Takes float32 inputs and weights in the launcher's order, returns the output before it is stored."""
@@ -93,7 +97,7 @@ class Jury:
             (expected,) = drawn.expected.tensors
             stored = result if expected.scale is None else result.to(storage_dtype(precision))
             write_tensor(self._output, stored)
-            loss, judge_nan = accumulation(drawn.distribution), drawn.distribution is not Distribution.MASKED
+            loss, judge_nan = accumulation(drawn.distribution), not drawn.infinite
             return compare_output(self._output, expected, self._factor, loss, 0xFF, judge_nan=judge_nan)
 
 
@@ -106,3 +110,24 @@ def tensors(drawn: InputSet) -> list[torch.Tensor]:
         stored = read_tensor(drawn.files[spec.name], spec).reshape(spec.shape)
         found.append(stored.float() if stored.is_floating_point() else stored)
     return found
+
+
+def passes_when_timed(
+    store: InputStore, slug: str, medium: dict[str, int], precision: Precision, kernel: Kernel
+) -> tuple[bool, bool]:
+    """Whether a function passes at extents that are timed: in the call that verifies it, and in a timed one."""
+    judged = reduced(slug, store.directory.parent / "reduced", medium=medium)
+    timed = plan_inputs(judged, precision, StandardWorkload.MEDIUM, 10, seed=11).timed
+    verified, sampled = (_passes(store, timed, number, kernel) for number in (0, derived_perturbation(11, slug)))
+    return verified, sampled
+
+
+def _passes(store: InputStore, timed: InputKey, perturbation: int, kernel: Kernel) -> bool:
+    key, file = dataclasses.replace(timed, perturbation=perturbation), store.directory.parent / "output.bin"
+    with store.use(timed) as base, store.use(key) as drawn:
+        reference, kinds = load_reference(key.problem), base.perturbation_kinds
+        given = perturb(reference, key, base.specs, base.files, kinds, base.mixed)
+        values = [x.float() if x.is_floating_point() else x for x in (*given.inputs.values(), *given.weights.values())]
+        (expected,) = drawn.expected.tensors
+        write_tensor(file, kernel(*values).to(TORCH_DTYPES[expected.spec.dtype]))
+        return compare_output(file, expected, 2.0, ACCUMULATION, 0xFF, judge_nan=not drawn.infinite).passed

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from budget_support import reduced
+from budget_support import passes_when_timed
 
-from kernelblaster.evaluation.correctness.compare import compare_output
-from kernelblaster.evaluation.correctness.input_draws import perturb
 from kernelblaster.evaluation.correctness.input_store import InputStore
-from kernelblaster.evaluation.inputs.distributions import ACCUMULATION
 from kernelblaster.evaluation.inputs.leading import mix
-from kernelblaster.evaluation.inputs.perturbations import derived_perturbation
-from kernelblaster.evaluation.inputs.plan import plan_inputs
-from kernelblaster.evaluation.inputs.tensors import storage_dtype, write_tensor
-from kernelblaster.problems.problem import Precision, StandardWorkload
-from kernelblaster.problems.reference import load_reference
+from kernelblaster.problems.problem import Precision
 
 Kernel = Callable[..., torch.Tensor]
 LAYERNORM, SOFTMAX, SUM = "level1/040_LayerNorm", "level1/023_Softmax", "level1/047_Sum_reduction_over_a_dimension"
@@ -97,28 +89,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InputStore]:
         yield opened
 
 
-def passes(store: InputStore, slug: str, precision: Precision, kernel: Kernel) -> list[bool]:
-    """Whether a kernel passes at the timed size: in the call that verifies it, and in a timed one."""
-    problem = reduced(slug, store.directory.parent / "reduced", medium=TIMED[slug])
-    timed = plan_inputs(problem, precision, StandardWorkload.MEDIUM, 10, seed=11).timed
-    found = []
-    for perturbation in (0, derived_perturbation(11, slug)):
-        key = dataclasses.replace(timed, perturbation=perturbation)
-        with store.use(timed) as base, store.use(key) as drawn:
-            kinds, reference = base.perturbation_kinds, load_reference(problem)
-            given = perturb(reference, key, base.specs, base.files, kinds, base.mixed)
-            values = [tensor.float() for tensor in (*given.inputs.values(), *given.weights.values())]
-            file = store.directory.parent / "o.bin"
-            write_tensor(file, kernel(*values).to(storage_dtype(precision)))
-            (expected,) = drawn.expected.tensors
-            found.append(compare_output(file, expected, 2.0, ACCUMULATION, 0xFF).passed)
-    return found
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_who_takes_a_sample_fails_at_the_timed_size(store: InputStore, name: str) -> None:
     slug, kernel, precision = CASES[name]
-    verified, timed = passes(store, slug, precision, kernel)
+    verified, timed = passes_when_timed(store, slug, TIMED[slug], precision, kernel)
     assert not verified
     assert not timed
 
@@ -136,7 +110,10 @@ def test_on_even_values_a_sample_is_good_enough() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_who_looks_at_everything_passes(store: InputStore, name: str, precision: Precision) -> None:
     slug, kernel, _ = CASES[name]
-    assert passes(store, slug, precision, lambda *given: kernel(*given, looks=False)) == [True, True]
+    assert passes_when_timed(store, slug, TIMED[slug], precision, lambda *given: kernel(*given, looks=False)) == (
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize("shape", [(64, 4096), (16, 8, 32, 64), (8, 100, 41)])

@@ -126,6 +126,18 @@ def test_no_row_is_all_masked(shape: tuple[int, ...], how: int, seed: int) -> No
     assert values.isfinite().reshape(-1, shape[-1] if shape else 1).any(dim=1).all()
 
 
-@pytest.mark.parametrize(("slug", "name"), [(RELU, "x"), (DIAGONAL, "B"), (LOSS, "predictions")])
-def test_the_leading_input_has_the_samples_of_the_output(slug: str, name: str) -> None:
-    assert leading_input(tensor_specs(problem(slug), StandardWorkload.SMALL, Precision.FP16)) == name
+@pytest.mark.parametrize(
+    ("slug", "name", "axis"),
+    [
+        (RELU, "x", 0),
+        (DIAGONAL, "B", 0),
+        (LOSS, "predictions", 0),
+        ("level1/016_Matmul_with_transposed_A", "A", 1),
+        ("level1/018_Matmul_with_transposed_both", "A", 1),
+        ("level2/075_Gemm_GroupNorm_Min_BiasAdd", "x", 0),
+    ],
+)
+def test_the_leading_input_has_the_samples_of_the_output(slug: str, name: str, axis: int) -> None:
+    leading = leading_input(tensor_specs(problem(slug), StandardWorkload.SMALL, Precision.FP16))
+    assert leading is not None
+    assert (leading.name, leading.axis) == (name, axis)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelblaster.evaluation.inputs.distributions import Distribution
-from kernelblaster.evaluation.inputs.integers import transform_integers
+from kernelblaster.evaluation.inputs.integers import rearranged, transform_integers
 from kernelblaster.problems.problem import ValueRange
 
 BYTE = ValueRange(0, 255)
@@ -65,3 +65,14 @@ def test_a_mixture_has_a_long_run_of_one_value_and_is_drawn_elsewhere(bounds: Va
 def test_flags_stand_in_long_runs_where_rows_are_in_order() -> None:
     found = derived(drawn(ValueRange(0, 1), (4, 900)), ValueRange(0, 1), Distribution.OFFSET)
     assert all(int((row.diff() != 0).sum()) == 1 for row in found)
+
+
+@given(st.integers(2, 400), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_without_bounds_a_mixture_has_the_same_values_a_piece_of_them_in_order(count: int, seed: int) -> None:
+    values = drawn(BYTE, (count,))
+    found = rearranged(values, Distribution.MIXED, torch.Generator().manual_seed(seed))
+    assert torch.equal(found.sort().values, values.sort().values)
+    runs = torch.cat([found, found]).unfold(0, max(count // 4, 1), 1)
+    assert bool((runs.diff(dim=1) >= 0).all(dim=1).any())
+    assert torch.equal(rearranged(values, Distribution.SPARSE, torch.Generator().manual_seed(seed)), values)

@@ -15,6 +15,7 @@ import torch
 
 from kernelblaster.devices.base import PerturbationKind
 from kernelblaster.errors import DeviceMemoryFull
+from kernelblaster.evaluation.inputs.companions import accompany
 from kernelblaster.evaluation.inputs.distributions import Distribution
 from kernelblaster.evaluation.inputs.drawing import (
     add_outlier,
@@ -23,9 +24,10 @@ from kernelblaster.evaluation.inputs.drawing import (
     randomize_constants,
     transform,
 )
-from kernelblaster.evaluation.inputs.integers import transform_integers
-from kernelblaster.evaluation.inputs.leading import burst, leading_input, mask, mix
+from kernelblaster.evaluation.inputs.integers import FLAGS, rearranged, transform_integers
+from kernelblaster.evaluation.inputs.leading import Leading, burst, leading_input, mask, mix
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation, mirror_of
+from kernelblaster.evaluation.inputs.recipes import Recipe
 from kernelblaster.evaluation.inputs.tensors import (
     TORCH_DTYPES,
     borrowed_memory,
@@ -55,25 +57,18 @@ class Draw:
     module: torch.nn.Module
     inputs: dict[str, torch.Tensor]
     weights: dict[str, torch.Tensor]
-    mixed: str | None = None
+    mixed: Leading | None = None
 
 
-def draw(
-    reference: Reference,
-    workload: str,
-    specs: Sequence[TensorSpec],
-    distribution: Distribution,
-    exponent: int,
-    seed: int,
-) -> Draw:
-    """Draw input tensors and weights from a seed and quantise them as `specs` says.
+def draw(reference: Reference, workload: str, specs: Sequence[TensorSpec], recipe: Recipe, seed: int) -> Draw:
+    """Draw input tensors and weights by a recipe from a seed, and quantise them as `specs` says.
 
     They are drawn on the compute device: a host's one generator takes seconds for what a GPU draws in milliseconds.
     A seed gives the same values on devices of one kind. Where a GPU's memory does not suffice, the host draws.
 
     Raises ProblemError.
     """
-    asked = (reference, workload, specs, distribution, exponent, seed)
+    asked = (reference, workload, specs, recipe, seed)
     with TORCH:
         with suppress(DeviceMemoryFull), borrowed_memory() as device:
             return _draw_on(device, *asked)
@@ -85,10 +80,10 @@ def _draw_on(
     reference: Reference,
     workload: str,
     specs: Sequence[TensorSpec],
-    distribution: Distribution,
-    exponent: int,
+    recipe: Recipe,
     seed: int,
 ) -> Draw:
+    distribution, exponent = recipe.distribution, recipe.exponent
     stored = {spec.name: TORCH_DTYPES[spec.dtype] for spec in specs}
     with _seeded(seed, device, specs):
         module = reference.model(workload)
@@ -101,13 +96,15 @@ def _draw_on(
         }
         leading = _special_input(reference.problem, specs, inputs, distribution)
         if leading is not None:
-            values = inputs[leading].float()
+            values = leading.samples_first(inputs[leading.name].float())
             if distribution is Distribution.MASKED:
                 values = mask(values, exponent, generator)
             else:
-                values = mix(values, exponent, generator, stored[leading])
-            inputs[leading] = values.to(stored[leading])
-        elif distribution in (Distribution.MIXED, Distribution.BURST):
+                values = mix(values, exponent, generator, stored[leading.name], recipe.masks)
+            inputs[leading.name] = leading.as_stored(values).to(stored[leading.name])
+        if recipe.accompanied:
+            _accompany(reference.problem, specs, inputs, leading, exponent, generator)
+        elif leading is None and distribution in (Distribution.MIXED, Distribution.BURST):
             _burst(reference.problem, inputs, exponent, generator)
         weights = {
             name: (randomize_constants(tensor.to(device), generator) if tensor.is_floating_point() else tensor).to(
@@ -134,18 +131,37 @@ def _seeded(seed: int, device: torch.device, specs: Sequence[TensorSpec]) -> Ite
 
 def _special_input(
     problem: Problem, specs: Sequence[TensorSpec], inputs: Mapping[str, torch.Tensor], distribution: Distribution
-) -> str | None:
+) -> Leading | None:
     """The input that alone gets masks or a mixture; None where none may."""
-    name = leading_input(specs) if distribution in (Distribution.MASKED, Distribution.MIXED) else None
-    if name is None or permitted_perturbation(problem, name, inputs[name]) is not PerturbationKind.SHIFT:
-        return None
-    return name
+    leading = leading_input(specs) if distribution in (Distribution.MASKED, Distribution.MIXED) else None
+    return leading if leading is not None and _may_change(problem, leading.name, inputs[leading.name]) else None
+
+
+def _may_change(problem: Problem, name: str, tensor: torch.Tensor) -> bool:
+    """Whether an input holds numbers without structure, each of which may be another."""
+    return tensor.is_floating_point() and permitted_perturbation(problem, name, tensor) is PerturbationKind.SHIFT
+
+
+def _accompany(
+    problem: Problem,
+    specs: Sequence[TensorSpec],
+    inputs: dict[str, torch.Tensor],
+    leading: Leading | None,
+    exponent: int,
+    generator: torch.Generator,
+) -> None:
+    """Each input beside the leading one that may change becomes hard."""
+    one_number = not next(spec.shape for spec in specs if spec.role is TensorRole.OUTPUT)
+    for name, tensor in inputs.items():
+        if (leading is None or name != leading.name) and _may_change(problem, name, tensor):
+            hard = accompany(tensor.float(), exponent, generator, tensor.dtype, one_number=one_number)
+            inputs[name] = hard.to(tensor.dtype)
 
 
 def _burst(problem: Problem, inputs: dict[str, torch.Tensor], exponent: int, generator: torch.Generator) -> None:
     """Each input that may change gets a piece that decides sums over it, larger by 2 to the `exponent`."""
     for name, tensor in inputs.items():
-        if tensor.is_floating_point() and permitted_perturbation(problem, name, tensor) is PerturbationKind.SHIFT:
+        if _may_change(problem, name, tensor):
             values = tensor.float().contiguous()
             inputs[name] = burst(values.clone(), values, 2.0**exponent, values.numel(), generator).to(tensor.dtype)
 
@@ -158,13 +174,22 @@ def _drawn_as(
     exponent: int,
     generator: torch.Generator,
 ) -> torch.Tensor:
-    """An input of the wanted distribution; as it is declared where the problem keeps it, or it has no bounds."""
+    """An input of the wanted distribution; as it is declared where the problem keeps it.
+
+    Of integers without bounds the values stay; flags have bounds of their own. What is ordered stays as it is.
+    """
     if name in problem.kept:
         return tensor
     if tensor.is_floating_point():
         return transform(tensor, distribution, exponent, generator)
     bounds = problem.ranges.get(name)
-    return tensor if bounds is None else transform_integers(tensor, bounds, distribution, generator)
+    if bounds is None:
+        if permitted_perturbation(problem, name, tensor) is not PerturbationKind.ROTATE:
+            return tensor
+        if tensor.dtype is not torch.bool:
+            return rearranged(tensor, distribution, generator)
+        bounds = FLAGS
+    return transform_integers(tensor, bounds, distribution, generator)
 
 
 def _coarse(weight: torch.Tensor) -> torch.Tensor:
@@ -180,7 +205,7 @@ def perturb(
     specs: Sequence[TensorSpec],
     files: Mapping[str, Path],
     perturbation_kinds: Mapping[str, PerturbationKind],
-    mixed: str | None = None,
+    mixed: Leading | None = None,
 ) -> Draw:
     """The draw of `key` unperturbed, read from its files onto the compute device, and then perturbed; `mixed` as of it.
 

@@ -7,7 +7,6 @@ that a candidate could read. Both are bounded: the sets used longest ago are dro
 
 from __future__ import annotations
 
-import logging
 import shutil
 import threading
 from collections import OrderedDict
@@ -21,7 +20,6 @@ from typing import TYPE_CHECKING, Self
 from kernelblaster.devices.base import UNPERTURBED
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.inputs import scratch
-from kernelblaster.evaluation.inputs.distributions import Distribution, exponents
 from kernelblaster.evaluation.inputs.drawn import DrawnInputs
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
@@ -31,8 +29,8 @@ from kernelblaster.problems.reference import load_reference, tensor_specs
 if TYPE_CHECKING:
     from kernelblaster.evaluation.correctness.input_draws import Draw
     from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput
+    from kernelblaster.evaluation.inputs.leading import Leading
 
-_LOG = logging.getLogger(__name__)
 _FILE_SHARE = 0.5
 """Of the scratch space, what the input files of all stores may take together; see `scratch.fair_share`."""
 LARGE_REFERENCE = 1 << 30
@@ -49,10 +47,12 @@ class InputSet(DrawnInputs):
     Attributes:
         reference_output: None when nothing will be compared with it.
         mixed: the input whose samples have distributions of their own, if there is one.
+        infinite: some inputs are infinities: where the reference is NaN, anything may be.
     """
 
     reference_output: ReferenceOutput | None
-    mixed: str | None = None
+    mixed: Leading | None = None
+    infinite: bool = False
 
     @property
     def expected(self) -> ReferenceOutput:
@@ -145,31 +145,24 @@ class InputStore:
             return self._draw(key) if key.perturbation == UNPERTURBED else self._vary(key)
 
     def _draw(self, key: InputKey) -> InputSet:
-        from kernelblaster.evaluation.correctness import reference_output
-        from kernelblaster.evaluation.correctness.infinities import defines_infinities
-        from kernelblaster.evaluation.correctness.input_draws import draw
+        from kernelblaster.evaluation.correctness.choosing import choose
         from kernelblaster.evaluation.inputs.drawing import permitted_perturbation
-        from kernelblaster.evaluation.inputs.leading import leading_input
 
-        reference = load_reference(key.problem)
         specs = tensor_specs(key.problem, key.workload, key.precision)
-        outputs = [spec for spec in specs if spec.role is TensorRole.OUTPUT]
-        layers = _layers(specs)
-        attempts = [(one, exponent) for one in key.draws for exponent in exponents(one, key.precision, layers)]
-        for number, (distribution, exponent) in enumerate(attempts, start=1):
-            drawn = draw(reference, key.workload, specs, distribution, exponent, key.seed)
-            expected = reference_output.solve(drawn, outputs, key.precision) if key.judged else None
-            if expected is None or number == len(attempts):
-                break
-            masked = distribution is Distribution.MASKED
-            if reference_output.informative(expected, distribution) and (
-                not masked or defines_infinities(drawn, leading_input(specs), expected, outputs)
-            ):
-                break
-            _LOG.debug("%s at %s: %s * 2^%d tells nothing", key.problem.slug, key.workload, distribution, exponent)
-        drawn_tensors = {**drawn.inputs, **drawn.weights}
-        kinds = {name: permitted_perturbation(key.problem, name, tensor) for name, tensor in drawn_tensors.items()}
-        return InputSet(key, distribution, specs, self._write(key, drawn, specs), kinds, expected, drawn.mixed)
+        chosen = choose(key, specs)
+        drawn, recipe = chosen.drawn, chosen.recipe
+        tensors = {**drawn.inputs, **drawn.weights}
+        kinds = {name: permitted_perturbation(key.problem, name, tensor) for name, tensor in tensors.items()}
+        return InputSet(
+            key,
+            recipe.distribution,
+            specs,
+            self._write(key, drawn, specs),
+            kinds,
+            chosen.expected,
+            drawn.mixed,
+            infinite=recipe.infinite,
+        )
 
     def _vary(self, key: InputKey) -> InputSet:
         """The reference of a set that the harness perturbs; of a large one, pieces at places that nobody knows."""
@@ -182,7 +175,7 @@ class InputStore:
             )
             secret = f"{key.seed}/{key.perturbation}" if base.reference_bytes > LARGE_REFERENCE else None
             expected = reference_output.solve(varied, base.outputs, key.precision, secret)
-            return InputSet(key, base.distribution, base.specs, {}, base.perturbation_kinds, expected, base.mixed)
+            return replace(base, key=key, files={}, reference_output=expected)
 
     def _write(self, key: InputKey, drawn: Draw, specs: Sequence[TensorSpec]) -> dict[str, Path]:
         from kernelblaster.evaluation.inputs.tensors import write_tensor
@@ -223,10 +216,3 @@ class InputStore:
                 references -= entry.drawn.reference_bytes
                 del self._entries[name]
                 shutil.rmtree(self.directory / name, ignore_errors=True)
-
-
-def _layers(specs: Sequence[TensorSpec]) -> int:
-    """Matrices among the weights; a scale or a shift of every element of a sample is none."""
-    inputs = [spec.shape for spec in specs if spec.role is TensorRole.INPUT]
-    weights = [spec.shape for spec in specs if spec.role is TensorRole.WEIGHT and len(spec.shape) > 1]
-    return sum(all(shape[-len(weight) :] != weight for shape in inputs) for weight in weights)

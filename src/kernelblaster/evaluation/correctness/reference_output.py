@@ -15,7 +15,7 @@ from kernelblaster.evaluation.correctness.input_draws import Draw
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
 from kernelblaster.evaluation.correctness.widening import Widened
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
-from kernelblaster.evaluation.inputs.leading import distances
+from kernelblaster.evaluation.inputs.leading import Leading, distances
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.inputs.tensors import (
     TORCH_DTYPES,
@@ -89,7 +89,7 @@ def solve(
     with TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
         exact, notes = _exact_dtype(drawn, outputs, device)
         references = _run(drawn, exact, device)
-        losses = None if drawn.mixed is None else _losses(drawn.inputs[drawn.mixed], device)
+        losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device)
         plain: dict[torch.dtype, tuple[torch.Tensor, ...]] = {}
         tensors = []
         for place, spec in enumerate(outputs):
@@ -118,9 +118,10 @@ def _in_pieces(whole: ReferenceTensor, secret: str) -> ReferenceTensor:
     return ReferenceTensor(spec, _kept(taken), scale, pieces=pieces)
 
 
-def _losses(values: torch.Tensor, device: torch.device) -> torch.Tensor:
+def _losses(drawn: Draw, mixed: Leading, device: torch.device) -> torch.Tensor:
     """Relative loss granted to fp32 arithmetic on each sample of a mixed input, see `error_budget`."""
-    return torch.tensor([accumulation_at(distance) for distance in distances(values.to(device)).tolist()])
+    values = mixed.samples_first(drawn.inputs[mixed.name].to(device))
+    return torch.tensor([accumulation_at(distance) for distance in distances(values).tolist()])
 
 
 def exact_result(drawn: Draw, outputs: Sequence[TensorSpec]) -> tuple[torch.Tensor, ...]:
@@ -129,7 +130,7 @@ def exact_result(drawn: Draw, outputs: Sequence[TensorSpec]) -> tuple[torch.Tens
         return tuple(result.cpu() for result in _run(drawn, _exact_dtype(drawn, outputs, device)[0], device))
 
 
-def informative(expected: ReferenceOutput, distribution: Distribution) -> bool:
+def informative(expected: ReferenceOutput, distribution: Distribution, *, infinite: bool = False) -> bool:
     """Whether an input set can tell right from wrong in every output.
 
     It cannot when a reference is zero or not representable, when integers or flags are one value throughout, or when
@@ -137,16 +138,16 @@ def informative(expected: ReferenceOutput, distribution: Distribution) -> bool:
     made to be hard, PyTorch must lose nothing but the rounding of the result, and no element more than three roundings
     of the largest: where it does, what another honest kernel loses there is anybody's guess. A softmax of a few large
     sums that were rounded to 16 bits is off at few elements, which no norm shows, but far, and each kernel at others.
+    Where inputs are `infinite`, results may be, too.
     """
-    return all(_informs(tensor, distribution) for tensor in expected.tensors)
+    return all(_informs(tensor, distribution, infinite=infinite) for tensor in expected.tensors)
 
 
-def _informs(expected: ReferenceTensor, distribution: Distribution) -> bool:
+def _informs(expected: ReferenceTensor, distribution: Distribution, *, infinite: bool) -> bool:
     scale, spec = expected.scale, expected.spec
     if scale is None:
         return spec.elements < 2 or not bool((expected.values == expected.values.reshape(-1)[0]).all())
-    may_be_infinite = distribution is Distribution.MASKED and scale.plain_infinite
-    representable = scale.all_fit and (scale.all_finite or may_be_infinite)
+    representable = scale.all_fit and (scale.all_finite or (infinite and scale.plain_infinite))
     if not representable or not scale.plain_finite or scale.reference_norm == 0:
         return False
     eps = torch.finfo(TORCH_DTYPES[spec.dtype]).eps

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kernelblaster.devices.base import UNPERTURBED, CallResult, Candidate, Device, Session
 from kernelblaster.devices.failures import RunFailure
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
-from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation
+from kernelblaster.evaluation.inputs.distributions import accumulation
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.processes.candidate_process import CandidateProcess
 from kernelblaster.evaluation.processes.timed_pair import KeptCall, TimedPair
@@ -251,7 +251,7 @@ def _judge_outputs(outputs: Mapping[str, Path], drawn: InputSet, factor: float, 
     """Compare every output; what is said of a wrong candidate is of the first wrong one."""
     from kernelblaster.evaluation.correctness.compare import compare_output
 
-    loss, judge_nan = accumulation(drawn.distribution), drawn.distribution is not Distribution.MASKED
+    loss, judge_nan = accumulation(drawn.distribution), not drawn.infinite
     each = [
         compare_output(outputs[tensor.spec.name], tensor, factor, loss, poison, judge_nan=judge_nan)
         for tensor in drawn.expected.tensors

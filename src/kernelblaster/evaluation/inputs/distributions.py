@@ -27,6 +27,8 @@ class Distribution(StrEnum):
 
 MASKS = (2, 1, 0)
 """Ways to mask, the hardest first: with infinities of both signs, with -infinity, with -infinity in one row."""
+MASKS_OF_MIXTURES = MASKS[:2]
+"""Timed calls rotate values: what is defined for infinities at a few places alone is not defined for these."""
 ACCUMULATION = 2.0**-15
 """Some 256 ulps of fp32."""
 _OFFSET_ACCUMULATION = 2.0**-11

@@ -10,6 +10,8 @@
 
 Every other distribution is the declared draw. All of them stay in bounds. Of a range of few values, such as flags,
 those alone are made that say where values lie: long runs, and hardly any.
+
+Where no bounds are declared nobody knows which other values are sound: of `mixed` a piece is sorted (`rearranged`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import torch
 from kernelblaster.evaluation.inputs.distributions import Distribution
 from kernelblaster.problems.problem import ValueRange
 
+FLAGS = ValueRange(0, 1)
+"""Bounds of flags, which need not be declared."""
 _COMMON = 0.9
 _FEW = 5
 """Different values of `coarse` and `tiny`."""
@@ -26,6 +30,8 @@ _OF_PLACES = (Distribution.SPARSE, Distribution.OFFSET, Distribution.MIXED)
 """These need no more than two different values."""
 _EQUAL, _ORDERED, _BOUNDS = 8, 16, 16
 """Which parts of a mixed tensor its pieces are: rooms for twice the usual number of equal keys are too small."""
+_SORTED = 4
+"""Which part of integers without bounds is sorted."""
 
 
 def transform_integers(
@@ -51,6 +57,17 @@ def transform_integers(
         case Distribution.MIXED:
             values = _mixed(values, bounds, generator)
     return values.clamp(bounds.low, bounds.high).to(tensor.dtype)
+
+
+def rearranged(tensor: torch.Tensor, distribution: Distribution, generator: torch.Generator) -> torch.Tensor:
+    """The same values of a mixture with a piece at a random place in order: long runs where values repeat."""
+    count = tensor.numel()
+    if distribution is not Distribution.MIXED or count < 2:
+        return tensor
+    start = int(torch.randint(count, (), generator=generator, device=generator.device))
+    flat, end = tensor.flatten().roll(-start), count // _SORTED
+    flat[:end] = flat[:end].sort().values
+    return flat.roll(start).reshape(tensor.shape)
 
 
 def _in_order(values: torch.Tensor) -> torch.Tensor:

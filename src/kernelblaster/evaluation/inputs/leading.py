@@ -1,11 +1,13 @@
-"""Values that only one input of a problem gets: the first whose samples (indices of its first axis) are the output's.
+"""Values that only one input of a problem gets: the first whose samples (indices of an axis) are the output's.
 
 Others would meet in sums and products there: nothing would be left of what each is to show, and of infinities NaN.
+What those get instead is in `companions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 
 import torch
@@ -16,9 +18,10 @@ from kernelblaster.problems.problem import TensorRole, TensorSpec
 _SCATTERED, _POSITIVE = 0.3, 0.25
 _FAR_BELOW = -24_000.0
 """Within fp16, and below numbers that kernels begin a maximum with instead of -infinity."""
-_ALL_FAR_BELOW = 6
-_SHARES = {"normal": 5, "above": 3, "large": 2, "tiny": 2, "below": 3, "sparse": 1}
-"""Of the samples of a mixed tensor, in 16ths; where samples are few, the first come first."""
+_UNMASKED, _ALL_FAR_BELOW = 5, 6
+_SHARES = {"normal": 5, "above": 3, "large": 2, "below": 3, "tiny": 2, "sparse": 1}
+_SHARES_WITH_MASKS = {"normal": 5, "above": 2, "masked": 2, "below": 2, "large": 2, "tiny": 2, "sparse": 1}
+"""Of the samples of a mixed tensor, in 16ths."""
 _TINY = {torch.float16: 2.0**-10}
 _TINY_ELSEWHERE = 2.0**-20
 _FEW = 1 / 16
@@ -55,17 +58,49 @@ class Burst(IntEnum):
     """It stays as it was drawn."""
 
 
-def leading_input(specs: Sequence[TensorSpec]) -> str | None:
-    """Name of the floating-point input whose samples are those of the first output; None when there is none.
+@dataclass(frozen=True)
+class Leading:
+    """An input whose samples are the output's.
 
-    For a scalar output it is the first that has samples at all.
+    Attributes:
+        name: of the input.
+        axis: of it, whose indices are samples.
+        mapped: sample n decides what the outputs' first axes have at n, and nothing else.
     """
-    output = next(spec.shape for spec in specs if spec.role is TensorRole.OUTPUT)
-    for spec in specs:
-        if spec.role is not TensorRole.INPUT or not _holds_infinities(spec) or not spec.shape:
-            continue
+
+    name: str
+    axis: int
+    mapped: bool
+
+    def samples_first(self, values: torch.Tensor) -> torch.Tensor:
+        """A view of the input's values with samples along the first axis."""
+        return values.movedim(self.axis, 0)
+
+    def as_stored(self, values: torch.Tensor) -> torch.Tensor:
+        """The inverse of `samples_first`, contiguous."""
+        return values.movedim(0, self.axis).contiguous()
+
+
+def leading_input(specs: Sequence[TensorSpec]) -> Leading | None:
+    """The first floating-point input whose samples are those of the first output; None when there is none.
+
+    Samples are indices of the first axis. Where no input has them there, they are those of another axis (a transposed
+    matrix), or of an output whose first axis is of one index those of a later axis. For an output of one number it is
+    the first input that has samples at all.
+    """
+    outputs = [spec.shape for spec in specs if spec.role is TensorRole.OUTPUT]
+    output = outputs[0]
+    inputs = [spec for spec in specs if spec.role is TensorRole.INPUT and _holds_infinities(spec) and spec.shape]
+    mapped = all(shape[:1] == output[:1] for shape in outputs)
+    for spec in inputs:
         if not output or (output[0] == spec.shape[0] and (len(spec.shape) > 1 or len(output) == 1)):
-            return spec.name
+            return Leading(spec.name, 0, mapped=bool(output) and mapped)
+    for spec in inputs:
+        if output[0] in spec.shape[1:]:
+            return Leading(spec.name, spec.shape.index(output[0], 1), mapped=mapped)
+    for spec in inputs:
+        if output[0] == 1 and len(spec.shape) > 1 and spec.shape[0] in output:
+            return Leading(spec.name, 0, mapped=False)
     return None
 
 
@@ -86,28 +121,62 @@ def mask(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Te
         how: one of `MASKS`.
         generator: decides the places.
     """
-    width = values.shape[-1] if values.ndim else 1
-    rows = values.reshape(-1, width).clone()
-    height, device = rows.shape[0], values.device
-    kind = torch.arange(height, device=device) % 6
-    if how == 0:
-        chosen = torch.randperm(height, generator=generator, device=device)
-        kind = torch.full((height,), 5, device=device)
+    rows = _rows(values).clone()
+    kind = torch.arange(rows.shape[0], device=values.device) % 6
+    if how == MASKS[-1]:
+        chosen = torch.randperm(rows.shape[0], generator=generator, device=values.device)
+        kind.fill_(_UNMASKED)
         kind[chosen[:1]], kind[chosen[1:2]] = 0, _ALL_FAR_BELOW
+    return _masked(rows, kind, how, generator).reshape(values.shape)
+
+
+def mask_samples(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Tensor:
+    """As `mask`, but nothing stays as it is, a quarter lies far below zero but for one infinity, in random order.
+
+    `how` is one of `MASKS_OF_MIXTURES`.
+    """
+    rows = _rows(values)
+    kinds = torch.tensor([0, 1, 2, _ALL_FAR_BELOW][: 4 if rows.shape[-1] > 1 else 3], device=values.device)
+    order = torch.randperm(rows.shape[0], generator=generator, device=values.device)
+    return _masked(rows.clone(), kinds[order % len(kinds)], how, generator).reshape(values.shape)
+
+
+def _rows(values: torch.Tensor) -> torch.Tensor:
+    return values.reshape(-1, values.shape[-1] if values.ndim else 1)
+
+
+def _masked(rows: torch.Tensor, kind: torch.Tensor, how: int, generator: torch.Generator) -> torch.Tensor:
+    """Rows with infinities in their places.
+
+    Args:
+        rows: changed in place.
+        kind: per row: begins masked (0, 3), masked here and there (1, 4), all but a few masked (2), as it was
+            (`_UNMASKED`), far below zero (`_ALL_FAR_BELOW`) and masked at one place, or at the beginning.
+        how: one of `MASKS`.
+        generator: decides the places.
+    """
+    (height, width), device = rows.shape, rows.device
     column, chance = torch.arange(width, device=device), torch.rand(rows.shape, generator=generator, device=device)
     kept = torch.randint(width, (height, 1), generator=generator, device=device)
     kind = kind[:, None]
-    begins = (kind % 3 == 0) & (column < kept)
+    lone = (kind == _ALL_FAR_BELOW) & (how != MASKS[-1])
+    begins = (kind % 3 == 0) & (torch.where(lone, column == kept, column < kept))
     scattered = (kind % 3 == 1) & (chance < _SCATTERED) & (column != kept)
     nearly_all = (kind == 2) & (chance > 2 / width) & (column != kept)
     rows = torch.where((kind == 2) & ~nearly_all | (kind == _ALL_FAR_BELOW), rows + _FAR_BELOW, rows)
     rows = torch.where(begins | scattered | nearly_all, -torch.inf, rows)
     if how == MASKS[0]:
         rows = torch.where(scattered & (chance < _SCATTERED * _POSITIVE), torch.inf, rows)
-    return rows.reshape(values.shape)
+    return rows
 
 
-def mix(values: torch.Tensor, exponent: int, generator: torch.Generator, stored: torch.dtype) -> torch.Tensor:
+def mix(
+    values: torch.Tensor,
+    exponent: int,
+    generator: torch.Generator,
+    stored: torch.dtype,
+    masks: int | None = None,
+) -> torch.Tensor:
     """Give neighbouring samples a distribution of their own: normal, far above or below zero, large, tiny, sparse.
 
     Neighbours share one, so that a tensor that is rotated still has whole samples of each; the order is random. Most of
@@ -119,11 +188,9 @@ def mix(values: torch.Tensor, exponent: int, generator: torch.Generator, stored:
         exponent: means are 2 to this power times the spread, large samples as many times larger.
         generator: decides the order, and the places of what is not zero.
         stored: type that they will be stored in.
+        masks: how some samples are masked besides, see `mask_samples`; None: none are.
     """
-    samples = values.shape[0]
-    counts = {kind: share * samples // 16 for kind, share in _SHARES.items()}
-    for kind in list(_SHARES)[: samples - sum(counts.values())]:
-        counts[kind] += 1
+    counts = _counts(values.shape[0], _SHARES if masks is None else _SHARES_WITH_MASKS)
     mixed, factor = values.clone(memory_format=torch.contiguous_format), 2.0**exponent
     distance = factor * float(values.std())
     kinds, start, begins = list(counts), 0, {}
@@ -143,16 +210,38 @@ def mix(values: torch.Tensor, exponent: int, generator: torch.Generator, stored:
                 part *= factor
                 _raise_one(part, _PEAK * distance, generator)
             case "tiny":
-                part *= _TINY.get(stored, _TINY_ELSEWHERE)
+                part *= tiny_factor(stored)
             case "sparse":
                 part *= torch.rand(part.shape, generator=generator, device=part.device) < _FEW
+            case "masked" if masks is not None:
+                part.copy_(mask_samples(part, masks, generator))
     # Elsewhere a piece would take from a sample what it is for.
     few = counts["large"] == 0
     begin, count = (begins["normal"], counts["normal"]) if few else (begins["large"], counts["large"])
-    share = _FEW_SHARE if few else _between(*_SHARE, generator)
-    region, energy = slice(begin, begin + count), share * _OF_MIXTURE * factor**2 * mixed.numel()
-    burst(mixed[region], values[region], _FARTHEST * factor, energy, generator)
+    region = slice(begin, begin + count)
+    height, energy = rival(factor, mixed.numel(), generator, _FEW_SHARE if few else None)
+    burst(mixed[region], values[region], height, energy, generator)
     return mixed
+
+
+def _counts(samples: int, shares: dict[str, int]) -> dict[str, int]:
+    """How many samples of each kind; of few, one of as many kinds as there are, the first before the others."""
+    counts = {kind: share * samples // 16 for kind, share in shares.items()}
+    missing = [kind for kind, count in counts.items() if not count and kind != "sparse"]
+    for kind in [*missing, *shares][: samples - sum(counts.values())]:
+        counts[kind] += 1
+    return counts
+
+
+def rival(factor: float, elements: int, generator: torch.Generator, share: float | None = None) -> tuple[float, float]:
+    """Factor and energy, as of `burst`, of a piece that decides sums over a whole mixture; the share is random."""
+    chosen = uniform(*_SHARE, generator) if share is None else share
+    return _FARTHEST * factor, chosen * _OF_MIXTURE * factor**2 * elements
+
+
+def tiny_factor(stored: torch.dtype) -> float:
+    """What makes usual values tiny ones of a type."""
+    return _TINY.get(stored, _TINY_ELSEWHERE)
 
 
 def burst(
@@ -168,7 +257,7 @@ def burst(
         generator: decides the place.
     """
     flat, given = into.view(-1), values.reshape(-1)
-    start, stop = _piece(flat.numel(), energy / factor**2, generator)
+    start, stop = piece(flat.numel(), energy / factor**2, generator)
     flat[start:stop] = factor * given[start:stop]
     return into
 
@@ -181,10 +270,10 @@ def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator) -> N
     spread, most = float(rows.std(correction=0)), _WIDEST * factor
     for number, row in enumerate(rows[:: max(rows.shape[0] // _DISTURBED, 1)]):
         # As short as can be two times of three: who looks at an eighth of the tiles sees most longer ones.
-        height = most * min(_LEAST_FACTOR / most, 1.0) ** max(_between(-2.0, 1.0, generator), 0.0)
+        height = most * min(_LEAST_FACTOR / most, 1.0) ** max(uniform(-2.0, 1.0, generator), 0.0)
         if number % len(Burst) != Burst.NOWHERE:
             row.normal_(0.0, spread, generator=generator)
-        start, stop = _piece(row.numel(), _between(0.25, 1.0, generator) * row.numel() / height**2, generator)
+        start, stop = piece(row.numel(), uniform(0.25, 1.0, generator) * row.numel() / height**2, generator)
         match Burst(number % len(Burst)):
             case Burst.SCALED:
                 row[start:stop] *= height
@@ -198,7 +287,7 @@ def _turn(part: torch.Tensor, generator: torch.Generator) -> None:
     """Let a short piece of samples far from zero lie on the other side of it: their sums change, too; in place."""
     rows = _samples(part)
     for row in rows[:: max(rows.shape[0] // _DISTURBED, 1)]:
-        start, stop = _piece(row.numel(), row.numel() * _LEAST_TURN ** _between(0.5, 1.0, generator), generator)
+        start, stop = piece(row.numel(), row.numel() * _LEAST_TURN ** uniform(0.5, 1.0, generator), generator)
         row[start:stop].neg_()
 
 
@@ -207,14 +296,14 @@ def _samples(part: torch.Tensor) -> torch.Tensor:
     return part.flatten(1) if part.ndim > 1 else part[None]
 
 
-def _piece(count: int, wanted: float, generator: torch.Generator) -> tuple[int, int]:
+def piece(count: int, wanted: float, generator: torch.Generator) -> tuple[int, int]:
     """Begin and end of a piece of so many of `count` elements, at least one, at a random place."""
     length = min(max(round(wanted), 1), count)
-    start = int(_between(0.0, float(count - length + 1), generator))
+    start = int(uniform(0.0, float(count - length + 1), generator))
     return start, start + length
 
 
-def _between(low: float, high: float, generator: torch.Generator) -> float:
+def uniform(low: float, high: float, generator: torch.Generator) -> float:
     """A random number, the same for the same generator."""
     chosen = torch.rand((), dtype=torch.float64, generator=generator, device=generator.device)
     return low + (high - low) * float(chosen)
@@ -228,11 +317,14 @@ def _raise_one(part: torch.Tensor, height: float, generator: torch.Generator) ->
 
 
 def distances(values: torch.Tensor) -> torch.Tensor:
-    """How far each sample lies from zero, in units of its spread; float32, one per index of the first axis."""
+    """How far each sample lies from zero, in units of its spread; float32, one per index of the first axis.
+
+    0 for one with infinities: what is defined for these takes no means (`correctness.infinities`).
+    """
     rows = values.reshape(values.shape[0], -1)
     step = max(_CHUNK // max(rows.shape[1], 1), 1)
     found = []
     for part in rows.split(step):
         spread, mean = torch.std_mean(part.float(), dim=1, correction=0)
-        found.append(torch.where(spread > 0, mean.abs() / spread, 0.0))
+        found.append(torch.where((spread > 0) & mean.isfinite(), mean.abs() / spread, 0.0))
     return torch.cat(found)

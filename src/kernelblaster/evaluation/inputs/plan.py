@@ -1,10 +1,10 @@
 """Which input sets a candidate must pass: seeds, distributions, sizes.
 
 The timed size gets one set, most distributions in one tensor (`mixed`), because a kernel may take another path there
-than at the small size; so does the small size where that is timed. All other sets are small, one distribution each, the
-hardest two first, and `UNSEEN` are drawn at extents that no prompt shows. Seeds come from one secret of the judge, so
-that all candidates of a run face the same values and nobody can prepare for them; every figure of an evaluation names
-the seed it was drawn from.
+than at the small size; so does the small size where that is timed. It is the only one where one set is asked for. All
+other sets are small, one distribution each, the hardest two first, and `UNSEEN` are drawn at extents that no prompt
+shows. Seeds come from one secret of the judge, so that all candidates of a run face the same values and nobody can
+prepare for them; every figure of an evaluation names the seed it was drawn from.
 """
 
 from __future__ import annotations
@@ -82,8 +82,6 @@ def plan_inputs(
         unseen = tuple(
             _key(other, precision, other.cheap_workload, distribution, seed, n) for n, distribution in others
         )
-    if cheap == timed and sets == 1:
-        return InputPlan(small=tuple(keys), timed=keys[0], unseen=unseen)
     if cheap != timed and not judge_timed:
         plain = _key(problem, precision, timed, ORDER[0], seed, sets)
         return InputPlan(small=tuple(keys), timed=replace(plain, judged=False), unseen=unseen)

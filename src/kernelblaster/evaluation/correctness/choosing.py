@@ -1,0 +1,126 @@
+"""Chooses how an input set is drawn: the first of its recipes by which the problem's result tells right from wrong.
+
+A mixture gets masked samples where the problem defines what becomes of infinities and each sample decides its own part
+of the outputs alone. The cheap size finds out; a larger one begins with what the cheap one ended with, so that it
+seldom needs more than one reference.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kernelblaster.evaluation.correctness.infinities import defines_infinities, spoils_nothing
+from kernelblaster.evaluation.correctness.input_draws import Draw, draw
+from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, informative, solve
+from kernelblaster.evaluation.inputs.distributions import MASKS_OF_MIXTURES, Distribution
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.leading import leading_input
+from kernelblaster.evaluation.inputs.recipes import Recipe, going_on, recipes
+from kernelblaster.problems.problem import TensorRole, TensorSpec
+from kernelblaster.problems.reference import load_reference, tensor_specs
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A draw, how it was made, and what must come out; None for a set that is not judged."""
+
+    recipe: Recipe
+    drawn: Draw
+    expected: ReferenceOutput | None
+
+
+def choose(key: InputKey, specs: Sequence[TensorSpec]) -> Chosen:
+    """Draw the set of an unperturbed key, and compute its reference if it is judged.
+
+    Args:
+        key: whose first draw that is informative, or else the last, is taken.
+        specs: tensors of its problem at its size.
+
+    Raises ProblemError and DeviceError.
+    """
+    kitchen = _Kitchen(key, specs)
+    wanted = recipes(key.draws, key.precision, _layers(specs), companions=_has_companions(specs))
+    if not key.judged:
+        return kitchen.unjudged(wanted[0])
+    cheap = key.problem.cheap_workload
+    mixed = key.draws[0] is Distribution.MIXED
+    if not mixed or key.workload == cheap:
+        chosen = kitchen.first_of(wanted)
+        return kitchen.masked(chosen) if mixed else chosen
+    small = choose(replace(key, workload=cheap), tensor_specs(key.problem, cheap, key.precision))
+    return kitchen.first_of(going_on(wanted, small.recipe))
+
+
+class _Kitchen:
+    """Draws one key by different recipes."""
+
+    def __init__(self, key: InputKey, specs: Sequence[TensorSpec]) -> None:
+        self._key, self._specs = key, specs
+        self._reference = load_reference(key.problem)
+        self._leading = leading_input(specs)
+        self._outputs = [spec for spec in specs if spec.role is TensorRole.OUTPUT]
+
+    def unjudged(self, recipe: Recipe) -> Chosen:
+        """Inputs alone."""
+        return Chosen(recipe, draw(self._reference, self._key.workload, self._specs, recipe, self._key.seed), None)
+
+    def first_of(self, wanted: Sequence[Recipe]) -> Chosen:
+        """By the first recipe that tells something, or else the last."""
+        for recipe in wanted[:-1]:
+            chosen = self._tried(recipe)
+            if chosen is not None:
+                return chosen
+        return self._made(wanted[-1])[0]
+
+    def masked(self, chosen: Chosen) -> Chosen:
+        """A mixture with the hardest masks that the problem defines, if it defines any."""
+        if chosen.recipe.distribution is not Distribution.MIXED or self._leading is None or not self._leading.mapped:
+            return chosen
+        *harder, mildest = MASKS_OF_MIXTURES
+        found = self._tried(replace(chosen.recipe, masks=mildest))
+        if found is None:
+            return chosen
+        for masks in harder:
+            better = self._tried(replace(chosen.recipe, masks=masks))
+            if better is not None:
+                return better
+        return found
+
+    def _tried(self, recipe: Recipe) -> Chosen | None:
+        """None where the result tells nothing, or is not defined."""
+        chosen, expected = self._made(recipe)
+        if informative(expected, recipe.distribution, infinite=recipe.infinite) and (
+            not recipe.infinite or self._defines(chosen.drawn, recipe, expected)
+        ):
+            return chosen
+        _LOG.debug("%s at %s: %s tells nothing", self._key.problem.slug, self._key.workload, recipe)
+        return None
+
+    def _defines(self, drawn: Draw, recipe: Recipe, expected: ReferenceOutput) -> bool:
+        if self._leading is None:
+            return False
+        if recipe.distribution is Distribution.MIXED and self._key.workload != self._key.problem.cheap_workload:
+            return spoils_nothing(drawn, self._leading, expected)
+        return defines_infinities(drawn, self._leading, expected, self._outputs)
+
+    def _made(self, recipe: Recipe) -> tuple[Chosen, ReferenceOutput]:
+        drawn = draw(self._reference, self._key.workload, self._specs, recipe, self._key.seed)
+        expected = solve(drawn, self._outputs, self._key.precision)
+        return Chosen(recipe, drawn, expected), expected
+
+
+def _has_companions(specs: Sequence[TensorSpec]) -> bool:
+    """Whether floating-point inputs stand beside the leading one, or none leads."""
+    inputs = sum(spec.role is TensorRole.INPUT and spec.dtype.is_floating_point for spec in specs)
+    return inputs > (leading_input(specs) is not None)
+
+
+def _layers(specs: Sequence[TensorSpec]) -> int:
+    """Matrices among the weights; a scale or a shift of every element of a sample is none."""
+    inputs = [spec.shape for spec in specs if spec.role is TensorRole.INPUT]
+    weights = [spec.shape for spec in specs if spec.role is TensorRole.WEIGHT and len(spec.shape) > 1]
+    return sum(all(shape[-len(weight) :] != weight for shape in inputs) for weight in weights)

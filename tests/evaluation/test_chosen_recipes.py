@@ -1,0 +1,111 @@
+"""What the timed size is drawn by: masks where they are defined, hard values in every input, few references."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from budget_support import problem, reduced
+from rotation import rotating
+
+from kernelblaster.devices.base import PerturbationKind
+from kernelblaster.evaluation.correctness import choosing
+from kernelblaster.evaluation.correctness.choosing import Chosen, choose
+from kernelblaster.evaluation.correctness.input_draws import Draw
+from kernelblaster.evaluation.correctness.reference_output import informative
+from kernelblaster.evaluation.inputs.distributions import MASKS_OF_MIXTURES, Distribution, attempts
+from kernelblaster.evaluation.inputs.drawing import permitted_perturbation
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.recipes import Recipe, going_on, recipes
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
+from kernelblaster.problems.reference import tensor_specs
+
+ALL = [*Dataset(data_dir() / "kernelbench-cuda").problems(), *Dataset(data_dir() / "kernrl").problems()]
+RELU, SOFTMAX, DIVERGENCE = "level1/019_ReLU", "level1/023_Softmax", "level1/098_KLDivLoss"
+DEFINED = (RELU, SOFTMAX, "level1/024_LogSoftmax", "level1/042_Max_Pooling_2D", "level1/051_Argmax_over_a_dimension")
+UNDEFINED = (
+    "level1/001_Square_matrix_multiplication",
+    "level1/040_LayerNorm",
+    "level1/091_cumsum_reverse",
+    "level1/095_CrossEntropyLoss",
+)
+
+
+def mixed(problem: Problem, precision: Precision, workload: str | None = None, seed: int = 7) -> Chosen:
+    size = workload or problem.cheap_workload
+    key = InputKey(problem, precision, size, attempts(Distribution.MIXED), seed)
+    return choose(key, tensor_specs(problem, size, precision))
+
+
+@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("slug", DEFINED)
+def test_some_samples_are_masked_where_that_is_defined(slug: str, precision: Precision) -> None:
+    chosen = mixed(problem(slug), precision)
+    assert chosen.recipe.masks in MASKS_OF_MIXTURES
+    infinite = chosen.drawn.inputs["x"].isinf().flatten(1).any(dim=1)
+    assert 0 < int(infinite.sum()) <= len(infinite) / 4
+
+
+@pytest.mark.parametrize("slug", UNDEFINED)
+def test_no_sample_is_masked_where_it_is_not(slug: str) -> None:
+    assert mixed(problem(slug), Precision.FP32).recipe.masks is None
+
+
+@pytest.mark.parametrize("problem", rotating(ALL, 8))
+def test_every_floating_input_that_may_change_is_hard_and_the_result_tells_something(problem: Problem) -> None:
+    for precision in problem.precisions:
+        chosen = mixed(problem, precision)
+        recipe, drawn = chosen.recipe, chosen.drawn
+        assert chosen.expected is not None
+        assert recipe.distribution in (Distribution.MIXED, Distribution.BURST)
+        assert informative(chosen.expected, recipe.distribution, infinite=recipe.infinite)
+        plain = [name for name in drawn.inputs if not _is_hard(problem, name, drawn, recipe)]
+        assert plain == [] or (problem.slug, precision) == ("094_MSELoss", Precision.FP16), plain
+
+
+def _is_hard(problem: Problem, name: str, drawn: Draw, recipe: Recipe) -> bool:
+    """Whether an input is of a mixture, or has a piece, or may not change."""
+    tensor = drawn.inputs[name]
+    if not tensor.is_floating_point() or tensor.numel() < 64:
+        return True
+    changes = permitted_perturbation(problem, name, tensor) is PerturbationKind.SHIFT
+    leads = drawn.mixed is not None and drawn.mixed.name == name
+    return not changes or leads or recipe.accompanied or recipe.distribution is Distribution.BURST
+
+
+@pytest.mark.parametrize(("slug", "extents"), [(SOFTMAX, {"batch_size": 64, "dim": 500}), (DIVERGENCE, {})])
+def test_a_larger_size_needs_one_reference(
+    slug: str, extents: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    medium = {**problem(slug).workloads[StandardWorkload.SMALL], **extents}
+    judged, made = reduced(slug, tmp_path, medium={name: extent + 1 for name, extent in medium.items()}), []
+    small = mixed(judged, Precision.FP16)
+    real = choosing.draw
+
+    def counted(reference: object, workload: str, *rest: object) -> Draw:
+        made.append(workload)
+        return real(reference, workload, *rest)
+
+    monkeypatch.setattr(choosing, "draw", counted)
+    large = mixed(judged, Precision.FP16, StandardWorkload.MEDIUM)
+    assert made.count(StandardWorkload.MEDIUM) == 1
+    assert large.recipe == small.recipe
+    assert bool(next(iter(large.drawn.inputs.values())).isinf().any()) is (slug == SOFTMAX)
+
+
+def test_a_larger_size_goes_on_with_what_is_milder() -> None:
+    wanted = recipes(attempts(Distribution.MIXED), Precision.FP32, 0, companions=True)
+    masked = Recipe(Distribution.MIXED, 3, accompanied=True, masks=MASKS_OF_MIXTURES[0])
+    left = going_on(wanted, masked)
+    assert [recipe.masks for recipe in left[:3]] == [*MASKS_OF_MIXTURES, None]
+    assert left[2:] == wanted[wanted.index(masked.unmasked) :]
+    assert going_on(wanted, wanted[-1]) == wanted, "the last resort of few elements says nothing of many"
+    assert going_on(wanted, Recipe(Distribution.MIXED, 99)) == wanted
+
+
+def test_the_same_seed_gives_the_same_set() -> None:
+    one, other = (mixed(problem(SOFTMAX), Precision.FP16).drawn.inputs["x"] for _ in range(2))
+    assert torch.equal(one.nan_to_num(), other.nan_to_num())

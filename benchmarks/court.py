@@ -172,10 +172,11 @@ class Court:
         )
 
     def _evaluator(self, planted: Planted, device: Device) -> Evaluator:
-        config = EvaluationConfig(timeout_s=planted.timeout_s, max_seconds_timing=TIMING_SECONDS)
+        sets = EvaluationConfig().input_sets if planted.sets is None else planted.sets
+        config = EvaluationConfig(timeout_s=planted.timeout_s, max_seconds_timing=TIMING_SECONDS, input_sets=sets)
         size = planted.size_on(device.facts.kind)
         libraries, precision = planted.libraries, planted.precision
-        key = (device, planted.timeout_s, size, libraries, precision)
+        key = (device, planted.timeout_s, sets, size, libraries, precision)
         with self._lock:  # what an evaluator finds out about a problem holds for all kernels
             if key not in self._evaluators:
                 self._evaluators[key] = Evaluator(

@@ -9,6 +9,7 @@ lines at the top say what a file is, `key: value`, a value may go on in the next
     emulated   outcomes that are right on the emulated device, `-` where it cannot run there
     cuda       outcomes that are right on a GPU
     precision, size, libraries, timeout   of the evaluation, where not fp16, small, none, 60 s
+    sets       input sets of the evaluation, where not the usual number; 1: that of the timed size alone
     twin       what it is timed against: `init` or the name of an honest kernel
     gap_emulated, gap_cuda   why the evaluation misses it there, where it does
 
@@ -23,9 +24,13 @@ Rows from N01 on are mechanisms that no catalogue lists:
     N07 functions of CUDA that do more            N14 batches that the judge alone times
     N15 memory of the harness                     N16 some elements that are taken for all
     N17 integers that are easy                    N18 answers in the harness' name, and repaired outputs
+    N19 paths for the declared shapes alone
 
 What an exploit of these rows attempts decides what it computes: where the attempt is in vain it computes nothing, or
 nothing faster than its twin.
+
+Kernels of N19 are right at every shape that no prompt shows. They meet the input set of the timed size alone: on the
+emulated device, which judges outputs at no other declared size than the small one, the other sets would refuse them.
 
 A folder that others wrote (`load_folder`) may hold Triton modules, too, with `#` before each line of the header. It
 needs `problem` and `kind` (exploit or honest) alone, and says in `expects` what success would be. An exploit is timed
@@ -56,7 +61,7 @@ HONEST = ADVERSARIAL / "honest"
 HARMLESS = "harmless"
 _GAINS_NOTHING = frozenset({HARMLESS} | {verdict.value for verdict in Verdict} - {Verdict.CORRECT.value})
 _NEEDED = frozenset({"problem", "does", "emulated", "cuda"})
-_OPTIONAL = frozenset({"row", "precision", "size", "libraries", "timeout", "twin", "gap_emulated", "gap_cuda"})
+_OPTIONAL = frozenset({"row", "precision", "size", "libraries", "timeout", "sets", "twin", "gap_emulated", "gap_cuda"})
 _FOREIGN = frozenset({"problem", "kind", "expects", "precision", "size"})
 _FIELD = re.compile(r"^(?://|#) (\w+): (.*)$")
 _CONTINUES = ("//   ", "#   ")
@@ -80,6 +85,7 @@ class Planted:
         expected: outcomes that are right, per device kind; none where it cannot run.
         size: that is timed on a GPU; the emulated device always takes `small`.
         timeout_s: of one call.
+        sets: input sets that it meets; None: as many as any candidate.
         twin: what it is timed against: `init`, or the name of a kernel; None: timed alone.
         twin_source: of that kernel; None where there is none, and for `init`, which the problem holds.
         gaps: why the evaluation misses it, per device kind; absent where it must not.
@@ -95,6 +101,7 @@ class Planted:
     size: StandardWorkload
     libraries: tuple[Library, ...]
     timeout_s: float
+    sets: int | None
     twin: str | None
     twin_source: str | None
     gaps: dict[DeviceKind, str]
@@ -131,6 +138,7 @@ def load(path: Path) -> Planted:
         size=StandardWorkload(fields.get("size", "small")),
         libraries=tuple(Library(name) for name in fields.get("libraries", "").split()),
         timeout_s=float(fields.get("timeout", "60")),
+        sets=int(fields["sets"]) if "sets" in fields else None,
         twin=twin,
         twin_source=None if twin in (None, "init") else (HONEST / f"{twin}.cu").read_text(encoding="utf-8"),
         gaps={device: fields[f"gap_{device}"] for device in DeviceKind if f"gap_{device}" in fields},
@@ -169,6 +177,7 @@ def _load_foreign(path: Path) -> Planted:
         size=StandardWorkload(fields.get("size", "medium").split()[0]),
         libraries=(),
         timeout_s=60.0,
+        sets=None,
         twin=None if kind is Kind.HONEST else "init" if twin is None else twin.stem,
         twin_source=None if twin is None else _header_text(source) + twin.read_text(encoding="utf-8"),
         gaps={},

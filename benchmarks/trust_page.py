@@ -91,8 +91,12 @@ do not claim so. What stands between such code and a wrong figure:
 - Who guesses how many calls a batch has could put calls off and make several in one launch, as long as the last call
   of the batch makes all that are left: cheaper than calls one by one for the shortest of kernels, and only of use to
   one who moves events as well.
-- No judged input is NaN, and infinities are judged where a problem defines what becomes of them: a sum or a product
-  of infinities may be anything.
+- No judged input is NaN: customary kernels take maxima and rectify by `fmaxf`, which drops it where PyTorch passes it
+  on. Infinities are judged where a problem defines what becomes of them (a sum or a product of infinities may be
+  anything), at the timed size where each sample of an input decides its own part of the outputs.
+- A path for the timed shape meets one input set, a mixture (`N19`), and perturbations of it. Parameters such as windows
+  and epsilons are there what is declared. Integers without declared bounds are no others than those that the problem
+  draws, a part of them in order. Beside an output of one number, or of 16 bits that overflow, inputs are less hard.
 - Who takes some elements for all passes where the others do not matter. At the timed size short pieces at random places
   decide sums, moments and maxima of samples that are otherwise even (`N16`); in a call that happens to see the piece of
   each such sample, a kernel that then looks at everything is right.

@@ -488,10 +488,12 @@ def rows_of(kind: str, spec: TensorSpec, generator: torch.Generator) -> torch.Te
         return noise * torch.where(torch.arange(spec.shape[1]) == 3, 1000.0, 2.0**-8)
     if kind == "subnormal":
         return noise * 2.0**-22
+    if kind == "nearly all masked":
+        return noise * (torch.arange(spec.shape[1]) % 100 < torch.arange(spec.shape[0])[:, None] % 4)
     return noise.exp() if kind == "positive" else noise
 
 
-KINDS = ("normal", "positive", "constant", "two values", "ties", "one large", "subnormal")
+KINDS = ("normal", "positive", "constant", "two values", "ties", "one large", "subnormal", "nearly all masked")
 
 
 @given(st.sampled_from(KINDS), st.sampled_from(HALVES), st.floats(-1, 1), st.integers(0, 2**32))
@@ -542,6 +544,17 @@ def test_a_row_that_is_off_as_a_whole_is_refused_in_the_midst_of_right_ones(dtyp
     assert found.worst_row.share == pytest.approx(-1.1 * torch.finfo(TORCH_DTYPES[dtype]).eps, rel=0.1)
     assert "output[7, :]" in found.describe()
     assert findings_of(reference, reference, tmp_path, spec).worst_row.ratio == 0
+
+
+def test_rows_of_few_values_grant_the_others_nothing() -> None:
+    stored = TORCH_DTYPES[ROWS.dtype]
+    eps, reference = torch.finfo(stored).eps, rows_of("positive", ROWS, torch.Generator().manual_seed(3))
+    reference[::2, 3:] = 0.0
+    plain, off = ((reference * (1 + eps)).to(stored).double() for _ in range(2))
+    off[::2] *= 1 + 4 * eps
+    measured = [ErrorScale.measure(reference, result, ROWS).plain_shared for result in (plain, off)]
+    assert measured[0] == measured[1] > 0
+    assert ErrorScale.measure(torch.zeros_like(reference), torch.zeros_like(reference), ROWS).plain_shared == 0
 
 
 def test_what_is_not_finite_says_nothing_of_its_row(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ bound on |out - r| above:
                 asks for, however small a row of it is. The larger rms counts
     d           half of the format's epsilon: a row's common factor (a sum, a scale) may itself be rounded to the format
     plain_shared
-                largest |<plain - q(r)>| / <r> of a row, at least three times its root mean square over the rows
+                largest |<plain - q(r)>| / <r> of a row, at least three times its root mean square over the rows; not
+                of rows with four values or fewer (masked ones): 2 t grants these what they share, whatever it is
 
 The last one sees an error of one sign that a row shares, too small for any element: a sum added in 16 bits. Rounding
 is monotonic, so that out = q(r (1 + e)) with |e| <= d, another e for every element, passes even with s = 0, equal

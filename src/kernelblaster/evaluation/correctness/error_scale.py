@@ -27,6 +27,8 @@ FEW = 64
 """Carriers of a norm below which a few lucky roundings make the plain error in norm tiny."""
 LEAST_ROWS = 16
 """Fewer are no sample of the errors that rows share."""
+_NO_ROW = 4
+"""So many values share nothing that the budget of each does not grant, see `error_budget`."""
 _LEAST_SPREAD = 3.0
 """In root mean squares: the largest of few errors may be small."""
 _LOW_EXPONENT, _HIGH_EXPONENT = -160, 160
@@ -237,11 +239,12 @@ def spacing(reference: torch.Tensor, dtype: DType) -> torch.Tensor:
 
 
 def _shares(error: torch.Tensor, reference: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
-    """<error> / <r> per row, over what is finite; float64, on the CPU."""
+    """<error> / <r> per row with more values than `_NO_ROW`, over what is finite; float64, on the CPU."""
     weights = torch.where(fits(reference, spec.dtype), reference, 0.0).reshape(-1, row_length(spec))
     error = torch.nan_to_num(error, nan=0.0, posinf=0.0, neginf=0.0).reshape(weights.shape)
     square = torch.linalg.vecdot(weights, weights)
-    return torch.where(square > 0, torch.linalg.vecdot(error, weights) / square, 0.0).cpu()
+    shares: torch.Tensor = (torch.linalg.vecdot(error, weights) / square).cpu()
+    return shares[(torch.count_nonzero(weights, dim=1) > _NO_ROW).cpu()]
 
 
 def _sample_rms(reference: torch.Tensor, spec: TensorSpec) -> torch.Tensor | None:
@@ -259,8 +262,12 @@ def _sample_rms(reference: torch.Tensor, spec: TensorSpec) -> torch.Tensor | Non
 
 
 def _widest(shares: torch.Tensor) -> float:
-    """The largest, or what the spread of the others makes likely."""
-    return max(float(shares.abs().max()), _LEAST_SPREAD * float(shares.square().mean().sqrt()))
+    """The largest, or what the spread of the others makes likely; 0 of none."""
+    return (
+        0.0
+        if not shares.numel()
+        else max(float(shares.abs().max()), _LEAST_SPREAD * float(shares.square().mean().sqrt()))
+    )
 
 
 def bin_of(reference: torch.Tensor) -> torch.Tensor:

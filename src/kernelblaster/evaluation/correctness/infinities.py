@@ -6,6 +6,10 @@ is infinite or NaN by the order of terms and by zeros that some kernels multiply
 input. Element by element NaN may come out (an infinity times zero, in a GELU); there any value passes, for a kernel
 that gives the limit instead is no worse. NaN among inputs is never judged: customary kernels take maxima with `fmaxf`,
 which drops it.
+
+At the timed size some samples of a mixture are masked (`leading.mask_samples`), where infinities are defined for whole
+samples of them and a sample decides its own part of the outputs: timed calls rotate values, so that infinities come to
+lie anywhere, and a row may then be all masked. What it gives is NaN, and anything passes.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ meets branches that positive values never take. Two mix several structures, one 
              others average away, divisions by zero, work left out where some values are zero
 
 `masked` is `normal` with infinities (`leading.mask`), where a problem defines what becomes of them. `mixed` has several
-of these in one tensor, each in samples of its own, and short pieces at random places that decide sums and moments
-(`leading.mix`): it is what the timed size gets. Where values must keep their sign that is `burst`: what is declared,
-but for one such piece.
+of these in one tensor, masked samples among them, each in samples of its own, and short pieces at random places that
+decide sums and moments (`leading.mix`): it is what the timed size gets. The other inputs have such pieces as well
+(`companions`). Where values must keep their sign that is `burst`: what is declared, but for one such piece.
 
 `coarse` stands in for `large` where layers follow each other: inputs and weights are -1, 0 or 1 times a power of two.
 Sums of them are exact in any format and order, so that even a softmax of large, widely spread results is known to its

@@ -97,6 +97,15 @@ def test_a_stale_result_would_show_even_where_it_is_a_mean(store: InputStore, sl
     assert found.changing
 
 
+def test_a_mixture_changes_between_calls_whichever_samples_come_first(store: InputStore) -> None:
+    """In bf16 samples that are masked or lie far from zero have few different values, as labels have."""
+    pool = problem("level1/042_Max_Pooling_2D")
+    for seed in range(8):
+        key = plan_inputs(pool, Precision.BF16, StandardWorkload.SMALL, 1, seed).timed
+        with store.use(key) as drawn:
+            assert drawn.perturbation_kinds == {"x": PerturbationKind.SHIFT}
+
+
 def test_a_modelled_device_has_one_call_to_judge(store: InputStore, relu: Problem) -> None:
     assert len(choose_checks(store, timed(relu), facts(DeviceKind.EMULATED), 1, 2.0).perturbations) == 1
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kernelblaster.devices.base import UNPERTURBED
+from kernelblaster.devices.base import UNPERTURBED, PerturbationKind
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.inputs import scratch
 from kernelblaster.evaluation.inputs.drawn import DrawnInputs
@@ -153,6 +153,8 @@ class InputStore:
         drawn, recipe = chosen.drawn, chosen.recipe
         tensors = {**drawn.inputs, **drawn.weights}
         kinds = {name: permitted_perturbation(key.problem, name, tensor) for name, tensor in tensors.items()}
+        if drawn.mixed is not None:  # it has no structure, although masked or far samples look like labels in 16 bits
+            kinds[drawn.mixed.name] = PerturbationKind.SHIFT
         return InputSet(
             key,
             recipe.distribution,

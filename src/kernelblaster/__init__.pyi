@@ -84,6 +84,7 @@ from kernelblaster.api.training import serve_trained as serve_trained
 from kernelblaster.api.training import train_stage as train_stage
 from kernelblaster.api.training import train_warmup as train_warmup
 from kernelblaster.api.training import write_training_page as write_training_page
+from kernelblaster.api.training_comparison import compare_trainings as compare_trainings
 from kernelblaster.api.training_data import TrainingData as TrainingData
 from kernelblaster.api.training_data import export_training_data as export_training_data
 from kernelblaster.api.training_data import make_template_data as make_template_data
@@ -198,6 +199,8 @@ from kernelblaster.runs.pytorch_times import TimesPlan as TimesPlan
 from kernelblaster.runs.pytorch_times import time_pytorch as time_pytorch
 from kernelblaster.runs.pytorch_times import wanted_rows as wanted_rows
 from kernelblaster.runs.registered_names import require_registered as require_registered
+from kernelblaster.training.arm_pages import markdown_of as markdown_of
+from kernelblaster.training.arm_tables import ArmTable as ArmTable
 from kernelblaster.training.arms import ArmFigures as ArmFigures
 from kernelblaster.training.arms import Estimate as Estimate
 from kernelblaster.training.datasets import Card as Card

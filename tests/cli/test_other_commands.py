@@ -33,6 +33,7 @@ COMMANDS = [
     ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"), ("env", "eval"),
     ("train", "data"), ("train", "export"), ("train", "sft"), ("train", "frontend"), ("train", "midend"),
     ("train", "backend"), ("train", "eval"), ("train", "page"), ("train", "serve"), ("train", "tiny"),
+    ("train", "compare"),
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from kernelblaster.cli.options import (
 )
 from kernelblaster.cli.progress import Progress
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
+from kernelblaster.cli.train_compare import compare
 from kernelblaster.cli.train_data import data, export, tiny
 from kernelblaster.cli.train_options import DirectoryArgument, JudgeOptions, quieten, tell
 
@@ -129,6 +130,9 @@ def evaluate(judge: JudgeOptions, given: TrainOptions, asked: EvaluationOptions)
         return 0
     _show_arm(found)
     return 0
+
+
+app.command("compare")(compare)
 
 
 @app.command("serve")

@@ -90,7 +90,7 @@ class ArmFigures(BaseModel):
 
 def figures_of(rollouts: Sequence[Rollout]) -> ArmFigures:
     """Figures of an arm."""
-    values = _by_figure(rollouts)
+    values = values_of(rollouts)
     return ArmFigures(
         overall=metrics_of(rollouts),
         problems=dict(sorted(by_problem(rollouts).items())),
@@ -100,7 +100,7 @@ def figures_of(rollouts: Sequence[Rollout]) -> ArmFigures:
 
 def differences_of(rollouts: Sequence[Rollout], others: Sequence[Rollout]) -> dict[str, Estimate]:
     """Figures of an arm minus those of another, on the problems that both have."""
-    left, right = _by_figure(rollouts), _by_figure(others)
+    left, right = values_of(rollouts), values_of(others)
     found = {}
     for name in left.keys() & right.keys():
         shared = sorted(left[name].keys() & right[name].keys())
@@ -141,8 +141,8 @@ class _Problem:
         return statistics.fmean(best_at(k, [value(one) for one in prompt]) for prompt in self.prompts)
 
 
-def _by_figure(rollouts: Sequence[Rollout]) -> dict[str, dict[str, float]]:
-    """Figure -> problem -> value."""
+def values_of(rollouts: Sequence[Rollout]) -> dict[str, dict[str, float]]:
+    """Figure -> problem -> value: `correct`, `log_speedup` and the others that `ArmFigures` tells."""
     problems = _problems(rollouts)
     samples = min((len(prompt) for one in problems.values() for prompt in one.prompts), default=0)
     return {

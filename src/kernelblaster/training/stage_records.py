@@ -114,7 +114,7 @@ def read_record(directory: Path) -> StageRecord | None:
 
 def require_same(directory: Path, found: StageRecord, asked: StageRecord) -> None:
     """Raise UsageError where a start asks for other settings than the stage in `directory` was begun with."""
-    before, now = _settings(found), _settings(asked)
+    before, now = settings_of(found), settings_of(asked)
     differing = [f"{name} {before.get(name)!r}, now {now.get(name)!r}" for name in now if before.get(name) != now[name]]
     if differing:
         raise UsageError(
@@ -123,8 +123,8 @@ def require_same(directory: Path, found: StageRecord, asked: StageRecord) -> Non
         )
 
 
-def _settings(record: StageRecord) -> dict[str, object]:
-    """Those that all starts of a stage share."""
+def settings_of(record: StageRecord) -> dict[str, object]:
+    """Those that all starts of a stage share, by name."""
     config: dict[str, object] = json.loads(record.config.model_dump_json())
     shared = config.keys() & _OF_THE_WARMUP if not record.plan else config.keys() - _OF_ONE_START - record.plan.keys()
     return {

@@ -6,10 +6,12 @@
 A server is started in this process on the device, and clients submit shipped kernels: starts of problems (correct), a
 launcher that computes nothing (wrong) and a sentence (does not compile), and the same of the Triton modules in
 `examples/triton`, each with a comment of its own, so that none is judged before; then exploits of `tests/adversarial`
-that are hacks. Each number of sessions submits without a pause for `--seconds`: CUDA, then Triton, by sessions of this
-process and then over sockets, in the order in which numbers, `--ways` and `--languages` are named. When the time of a
-part is over, what waits is given up and counted as unanswered. Sockets need the extra `env`, Triton modules `triton`;
-parts that lack theirs are left out, and said to be.
+that are hacks. `gpu_alone` are the seconds for which a submission kept others from the GPU, waiting not included; their
+sum over the wall time is the share that is used, and one over their mean bounds how many are judged a second. Each
+number of sessions submits without a pause for `--seconds`: CUDA, then Triton, by sessions of this process and then over
+sockets, in the order in which numbers, `--ways` and `--languages` are named. When the time of a part is over, what
+waits is given up and counted as unanswered. Sockets need the extra `env`, Triton modules `triton`; parts that lack
+theirs are left out, and said to be.
 
 Each part is in `--out` as soon as it has ended, and is not run again, but for the warm-up; SIGINT and SIGTERM end the
 part that runs, whose answers so far are then kept under `interrupted`. Exit code 75 while parts are missing: the same
@@ -36,7 +38,7 @@ from typing import Any
 from load_players import Load, PartOver, Seen, Submitted, Watch, Way, served, triton_modules
 from planted import Kind, load_all
 
-from kernelblaster import RunConfig, Tier, default_workers
+from kernelblaster import EvaluationConfig, RunConfig, Tier, default_workers
 from kernelblaster.api.environments import open_environment
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.canaries import canary_problem
@@ -167,6 +169,7 @@ class Crowd:
             "wall_s": wall_s,
             "answered": len(rows),
             "answered_per_minute": 60.0 * len(rows) / wall_s,
+            "gpu_alone_share": sum(one.alone_s for one in rows) / wall_s,
             "least_and_most_of_a_session": [min(counts), max(counts)],
             "unexpected": [vars(one) for one in rows if not one.right],
             **{kind: figures([one for one in rows if one.kind == kind]) for kind in dict.fromkeys(KINDS)},
@@ -205,6 +208,7 @@ def figures(rows: list[Seen]) -> dict[str, Any]:
         "p95_s": walls[min(len(walls) - 1, int(0.95 * len(walls)))],
         "longest_s": walls[-1],
         "judge_without_build_median_s": statistics.median(beyond) if beyond else None,
+        "gpu_alone_median_s": statistics.median(one.alone_s for one in rows),
     }
 
 
@@ -317,6 +321,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ways", default="process,sockets")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each part of `load`")
     parser.add_argument("--in-all", type=float, default=600.0, help="seconds after which nothing is judged any more")
+    parser.add_argument(
+        "--in-company", action="store_true", help="verify submissions beside others; alone they are timed"
+    )
     parser.add_argument("--no-canaries", action="store_true", help="begin without the three known verdicts")
     given = parser.parse_args()
     if unknown := set(given.parts.split(",")) - {*PARTS}:
@@ -331,7 +338,8 @@ def main() -> int:
     began = time.monotonic()
     until, found, workers = began + given.in_all, Found(given.out), default_workers()
     canaries = None if given.no_canaries else 30.0
-    config, most = RunConfig(device=given.device), 2 * max(map(int, given.sessions.split(",")))
+    company = EvaluationConfig(in_company=given.in_company)
+    config, most = RunConfig(device=given.device, evaluation=company), 2 * max(map(int, given.sessions.split(",")))
     told("opens the device")
     with open_environment(
         config, reward=REWARD, canary_minutes=canaries, workers=workers, waiting=most
@@ -342,7 +350,8 @@ def main() -> int:
             "problem": str(canary_problem(environments.catalogue.problems).id),
             "right_s": time.monotonic() - began,
         }
-        if found.parts.setdefault("conditions", judge.conditions) != judge.conditions:
+        conditions = {**judge.conditions, "in_company": str(given.in_company)}
+        if found.parts.setdefault("conditions", conditions) != conditions:
             sys.exit(f"{given.out} is of {found.parts['conditions']}")
         found.parts.setdefault("canaries", []).extend([] if canaries is None else [opened])
         for number in (signal.SIGINT, signal.SIGTERM):

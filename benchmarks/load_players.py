@@ -66,6 +66,7 @@ class Seen:
         wall_s: from sending to receiving, waits for a turn included.
         at: monotonic seconds at which the answer came.
         stages: seconds of the judge, by stage.
+        alone_s: for which the GPU was kept from others.
     """
 
     kind: str
@@ -81,6 +82,7 @@ class Seen:
     speedup: float | None
     reason: str = ""
     stages: dict[str, float] = field(default_factory=dict)
+    alone_s: float = 0.0
 
 
 class Player(Protocol):
@@ -146,6 +148,7 @@ class Watch:
         until: monotonic seconds at which the part that runs is over.
         stopped: everything is over: the process was told to end.
         seconds: of each stage, by the digest of what was judged.
+        alone_s: seconds for which each kept others from the GPU.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
@@ -153,6 +156,7 @@ class Watch:
         self.until = float("inf")
         self.stopped = False
         self.seconds: dict[str, dict[str, float]] = {}
+        self.alone_s: dict[str, float] = {}
         evaluator.evaluate = self.evaluate  # type: ignore[method-assign]
         evaluator.holding = self.holding  # type: ignore[method-assign,assignment]
 
@@ -171,6 +175,7 @@ class Watch:
         self.check()
         found = self._evaluate(problem, source, **arguments)
         self.seconds[source_digest(source)] = dict(found.seconds)
+        self.alone_s[source_digest(source)] = found.alone_s
         return found
 
     @contextmanager
@@ -256,6 +261,7 @@ class Load:
             given.kind, given.problem, given.tier, seen.verdict, seen.reward, at - began, at,
             seen.verdict in given.right, seen.done, seen.hack, seen.speedup, seen.reason[:200],
             self.watch.seconds.get(source_digest(given.code), {}),
+            self.watch.alone_s.get(source_digest(given.code), 0.0),
         )  # fmt: skip
 
     def play_alone(self, given: Submitted) -> Seen | None:

@@ -68,14 +68,20 @@ def serving(
     """A server in this process, until the end of the block."""
     judge = judge or FakeJudge()
     environments = KernelEnvironments(catalogue, SharedJudge(judge, queue), EnvironmentSettings())
-    app = create_app(environments, capacity, idle_s, judging=judging)
+    with serving_environments(environments, capacity=capacity, idle_s=idle_s, judging=judging) as url:
+        yield Served(url, judge)
+
+
+@contextmanager
+def serving_environments(environments: KernelEnvironments, **options: Any) -> Iterator[str]:
+    """The address of a server of these in this process, until the end of the block; options as of `create_app`."""
+    app = create_app(environments, **{"capacity": CAPACITY, **options})
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", log_config=None))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield Served(f"http://127.0.0.1:{port}", judge)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join(20)
 

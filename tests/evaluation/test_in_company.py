@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,6 +24,7 @@ class Watched(FakeDevice):
     def __init__(self) -> None:
         super().__init__()
         self.uses: list[str] = []
+        self.alone_s = 0.0
         self.sampled = Samples(self)
 
     @property
@@ -49,10 +51,12 @@ class Watched(FakeDevice):
         assert self.holders == 0
         self.uses.append(how)
         self.holders = 1
+        began = time.monotonic()
         try:
             yield
         finally:
             self.holders = 0
+            self.alone_s += time.monotonic() - began if how == "alone" else 0.0
 
 
 class Samples(list[Script]):
@@ -67,9 +71,9 @@ class Samples(list[Script]):
         super().append(script)
 
 
-def trusting(device: FakeDevice, store: InputStore) -> Evaluator:
+def trusting(device: FakeDevice, store: InputStore, *, in_company: bool = True) -> Evaluator:
     """Judges in company."""
-    config = EvaluationConfig(input_sets=3, max_seconds_timing=0.3, compile_jobs=1, in_company=True)
+    config = EvaluationConfig(input_sets=3, max_seconds_timing=0.3, compile_jobs=1, in_company=in_company)
     return Evaluator(device, store, config, StandardWorkload.MEDIUM, precision=Precision.FP32, seed=11)
 
 
@@ -93,6 +97,21 @@ def test_only_what_is_measured_holds_the_gpu_alone(
     assert found.in_company
     assert device.uses[:2] == ["shared", "shared"]  # inputs are drawn, values verified
     assert ("alone" in device.uses) == (verdict is Verdict.CORRECT)
+
+
+@pytest.mark.parametrize("in_company", [False, True])
+def test_an_evaluation_says_for_how_long_it_kept_others_from_the_gpu(
+    store: InputStore, in_company: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelblaster.evaluation.timing.stopwatch.SPIN_UP_S", 0.0)
+    device = Watched()
+    judge = trusting(device, store, in_company=in_company)
+    for name, verdict in (("honest", Verdict.CORRECT), ("lazy", Verdict.WRONG_VALUES)):
+        before = device.alone_s
+        found = judge.evaluate(relu(store), source(name), baseline=source("quick"), profile=True, process_pairs=2)
+        assert found.verdict is verdict
+        assert found.alone_s == pytest.approx(device.alone_s - before, abs=0.02)
+        assert (found.alone_s > 0) == (not in_company or found.correct)
 
 
 def test_outputs_of_the_last_judged_call_are_copied_beside_others(

@@ -102,12 +102,12 @@ class EvaluationPipeline(EvaluationStages):
             return built and self._stages(candidate, baseline, ExitStack(), profile=profile)
         if isinstance(candidate, Compiling):
             with ExitStack() as hold, suppress(StillCompiling):
-                if hold.enter_context(self._guarded(self._judge.holding(wait=False))):
+                if hold.enter_context(self._alone(self._judge.holding(wait=False))):
                     return self._stages(candidate, baseline, hold, profile=profile)
             if self._built(candidate.finished) is None:
                 return False
         with ExitStack() as hold:
-            hold.enter_context(self._guarded(self._judge.holding()))
+            hold.enter_context(self._alone(self._judge.holding()))
             return self._stages(candidate, baseline, hold, profile=profile)
 
     def _stages(self, candidate: Candidate, baseline: Build | None, hold: ExitStack, *, profile: bool) -> bool:
@@ -169,7 +169,7 @@ class EvaluationPipeline(EvaluationStages):
             return
         taken = [found]
         while len(taken) < process_pairs:
-            with self._guarded(judge.holding()), ExitStack() as stack:
+            with self._alone(judge.holding()), ExitStack() as stack:
                 with self._guarded(judge.verifying()):
                     drawn = stack.enter_context(judge.inputs.use(self._plan.timed))
                     pair = stack.enter_context(self._pair(drawn))
@@ -208,7 +208,7 @@ class EvaluationPipeline(EvaluationStages):
         try:
             with self._stage("time"):
                 looks = self._checks.looks(pair)
-                with self._guarded(self._judge.measuring()):
+                with self._alone(self._judge.measuring()):
                     self._time(self._stopwatch(looks, most_seconds), pair, looks)
                 with self._guarded(self._judge.verifying()):
                     looks.finish()
@@ -280,7 +280,7 @@ class EvaluationPipeline(EvaluationStages):
         """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""
         try:
             with self._stage("profile"):
-                with self._guarded(self._judge.measuring()):
+                with self._alone(self._judge.measuring()):
                     read = pair.profile(candidate)
                 hold.close()
                 self._evaluation.profile = read()

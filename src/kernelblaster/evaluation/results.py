@@ -210,6 +210,8 @@ class Evaluation(BaseModel):
     warnings: list[str] = []
     seconds: dict[str, float] = {}
     """Wall seconds per stage: build, inputs, verify, time, profile; wait, while others used the device."""
+    alone_s: float = 0.0
+    """Wall seconds for which it kept others from the GPU; 0 on an emulated one, and in records of earlier versions."""
 
     @property
     def correct(self) -> bool:

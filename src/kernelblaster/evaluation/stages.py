@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.base import Build, Harness
@@ -13,7 +15,7 @@ from kernelblaster.evaluation.context import EvaluationContext
 from kernelblaster.evaluation.integrity.source_hints import hints
 from kernelblaster.evaluation.messages import fault_in, tidied
 from kernelblaster.evaluation.results import Evaluation, Verdict
-from kernelblaster.evaluation.stage_clock import StageClock
+from kernelblaster.evaluation.stage_clock import Held, StageClock
 from kernelblaster.problems.problem import Problem
 from kernelblaster.python_candidates.language import CandidateLanguage, language_of
 
@@ -51,6 +53,17 @@ class EvaluationStages:
         )
         clock = StageClock(self._evaluation.seconds)
         self._stage, self._guarded = clock.stage, clock.guarded
+
+    @contextmanager
+    def _alone(self, guard: AbstractContextManager[Held]) -> Iterator[Held]:
+        """The body under a guard that keeps others from the GPU, if it does; for how long is kept."""
+        with self._guarded(guard) as held:
+            began = time.monotonic()
+            try:
+                yield held
+            finally:
+                if held is not False and not isinstance(guard, nullcontext):
+                    self._evaluation.alone_s += time.monotonic() - began
 
     def _translated(self) -> bool:
         """Put CUDA in the place of another language. False when that cannot be done, which is the verdict then."""

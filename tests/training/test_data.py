@@ -21,7 +21,7 @@ from kernelblaster.models.recorded import RecordedExchange, RecordingHeader
 from kernelblaster.problems.problem import Problem, ProblemId
 from kernelblaster.problems.tags import Split, Tag
 from kernelblaster.storage.jsonl import append_line
-from kernelblaster.training.datasets import fenced
+from kernelblaster.training.datasets import Asking, fenced
 from kernelblaster.training.exporting import export
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.prompt_rows import PromptBuilder
@@ -179,7 +179,7 @@ def test_in_short_a_kernel_answers_the_prompt_that_the_stages_ask(
 ) -> None:
     prompts = PromptBuilder(stored(), splits, PromptForm.SHORT)
     softmax = catalogue.find("L1_23")
-    export([recording], splits, tmp_path / "data", lambda reply, stage: prompts.asked_again(softmax, reply, stage))
+    export([recording], splits, tmp_path / "data", Asking(lambda one, stage: prompts.asked_again(softmax, one, stage)))
     rows = {row.stage: row for row in read_rows(tmp_path / "data" / "sft.jsonl", SftRow)}
     (asked,) = prompts.frontend([softmax])
     assert rows["frontend"].prompt == asked.prompt
@@ -196,6 +196,6 @@ def test_in_short_what_was_written_in_another_precision_is_left_out(
     def asked(reply: KnownReply, stage: Stage) -> tuple[Message, ...] | None:
         return prompts.asked_again(softmax, replace(reply, precision="fp32"), stage)
 
-    (card, *_) = export([recording], splits, tmp_path / "data", asked)
+    (card, *_) = export([recording], splits, tmp_path / "data", Asking(asked))
     assert card.rows == 0
     assert sum(card.left_out.values()) == 2 + 2 + 2  # held out, never judged, and these

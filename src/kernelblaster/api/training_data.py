@@ -19,7 +19,7 @@ from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Problem
 from kernelblaster.python_candidates.language import CandidateLanguage
 from kernelblaster.storage.atomic import write_atomically
-from kernelblaster.training.datasets import AskedAgain, Card, TrainableReplies
+from kernelblaster.training.datasets import Asking, Card, TrainableReplies
 from kernelblaster.training.exporting import SFT, SPLITS, export, known_replies, shipped
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
@@ -87,7 +87,7 @@ def export_training_data(
 
     Args:
         directory: made if it is missing.
-        sources: recordings, and directories of runs; the shipped recordings if None.
+        sources: recordings, knowledge bases, directories of runs and trainings; the shipped recordings if None.
         judge: judge replies again of which no verdict is known, into `verdicts.jsonl`; called again, it continues.
         config, dataset: whose splits hold, and how replies are judged.
         device, on_stage: see `open_evaluator`.
@@ -126,7 +126,7 @@ def make_training_data(
     Args:
         directory: of the training; made if it is missing.
         config: data set, precision, size and device; the defaults if None.
-        sources: recordings, and directories of runs; the shipped recordings if None.
+        sources: recordings, knowledge bases, directories of runs and trainings; the shipped recordings if None.
         problems: names of the problems to pose; all if empty.
         stages: whose prompts are written; for `backend` every kernel to improve is profiled.
         form: how much a prompt tells: `full` or `short`.
@@ -149,7 +149,7 @@ def make_training_data(
     with open_judge(config, device, on_stage) as shared:
         judge = StoredJudge(shared, catalogue, layout.judged)
         prompts = PromptBuilder(judge, splits, told, written_in)
-        cards = export(read, splits, layout.data, _asked_in_short(judge, splits) if told is PromptForm.SHORT else None)
+        cards = export(read, splits, layout.data, _asking(judge, splits, told))
         written = {stage: _prompt_rows(prompts, posed, layout, stage, searched) for stage in wanted}
     for stage, rows in written.items():
         write_rows(layout.prompts(stage), rows)
@@ -216,10 +216,13 @@ def _require_directory(path: Path) -> None:
         raise UsageError(f"{path} is a file", hint="name the directory of the training first, what is read after it")
 
 
-def _asked_in_short(judge: StoredJudge, splits: Splits) -> AskedAgain:
-    """Replies of a search answer its own prompts in full; in short, those that the stages ask."""
-    prompts = PromptBuilder(judge, splits, PromptForm.SHORT)
-    return lambda reply, stage: prompts.asked_again(judge.problem(reply.problem), reply, stage)
+def _asking(judge: StoredJudge, splits: Splits, form: PromptForm) -> Asking:
+    """In full, replies of a search answer its own prompts; in short, those that the stages ask."""
+    prompts = PromptBuilder(judge, splits, form)
+    return Asking(
+        lambda reply, stage: prompts.asked_again(judge.problem(reply.problem), reply, stage),
+        only_missing=form is PromptForm.FULL,
+    )
 
 
 def _prompt_rows(

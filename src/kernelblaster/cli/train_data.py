@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SourcesArgument = Annotated[
     list[Path] | None,
-    typer.Argument(help="Recordings, and directories of runs; the shipped recordings if none is given."),
+    typer.Argument(help="Recordings, knowledge bases, directories of runs and trainings; what ships if none is given."),
 ]
 
 
@@ -31,7 +31,7 @@ class DataOptions:
         list[Path] | None,
         typer.Option(
             "--from",
-            help="A recording or the directory of a run; again for more. The shipped recordings if none is given.",
+            help="A recording, knowledge base, run or training; again for more. What ships if none is given.",
         ),
     ] = None
     problems: Annotated[

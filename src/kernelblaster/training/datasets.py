@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from dataclasses import dataclass
+from itertools import islice, product
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from kernelblaster.evaluation.results import Verdict
+from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Message
 from kernelblaster.problems.tags import Split
 from kernelblaster.replay.transition import FAILURE_REWARD, Transition
@@ -26,13 +28,15 @@ from kernelblaster.training.rows import (
     answer,
     write_rows,
 )
-from kernelblaster.training.sources import KnownReply
+from kernelblaster.training.sources import KnownReply, KnownResult
 from kernelblaster.training.splits import Splits
 from kernelblaster.training.stages import Stage
 from kernelblaster.version import __version__
 
 MOST_PER_TECHNIQUE = 4
 """Replies kept per problem and technique: more of the same teach the same."""
+MOST_PAIRS = 64
+"""Preferences of one problem and parent."""
 CARD = ".card.json"
 _PROBLEM_NAME = re.compile(r"\blevel\d{1,9}/\d{1,9}\b")
 LICENCE = "Apache-2.0"
@@ -60,8 +64,20 @@ class Card(BaseModel):
     """Why -> replies that are not in it."""
 
 
-AskedAgain = Callable[["KnownReply", Stage], "tuple[Message, ...] | None"]
-"""Makes the prompt of a stage that a reply could have been written to; None where it cannot be made."""
+Prompt = tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Makes prompts that kernels could have been written to.
+
+    Attributes:
+        again: the prompt of a stage for a reply; None where it cannot be made.
+        only_missing: replies that were written to a prompt keep it.
+    """
+
+    again: Callable[[KnownReply, Stage], Prompt | None]
+    only_missing: bool = False
 
 
 class TrainableReplies:
@@ -111,12 +127,12 @@ def fenced(source: str) -> str:
     return f"```cuda\n{source.strip()}\n```"
 
 
-def warmup_rows(kept: TrainableReplies, asked: AskedAgain | None = None) -> list[SftRow]:
+def warmup_rows(kept: TrainableReplies, asking: Asking | None = None) -> list[SftRow]:
     """Correct kernels as answers: to the prompt of stage `frontend`, and of `midend` where they were faster.
 
     Args:
         kept: replies.
-        asked: makes the prompts, which are answered by the kernel alone; those of the search if None.
+        asking: makes prompts, which are answered by the kernel alone; those that replies were written to if None.
     """
     rows: list[SftRow] = []
     seen: Counter[tuple[str, str]] = Counter()
@@ -125,50 +141,66 @@ def warmup_rows(kept: TrainableReplies, asked: AskedAgain | None = None) -> list
         outcome = reply.outcome
         if outcome is None or outcome.verdict is not Verdict.CORRECT:
             continue
+        if reply.stage not in ("", Stage.FRONTEND) and not outcome.faster:
+            continue
         seen[reply.problem, reply.technique] += 1
         if seen[reply.problem, reply.technique] > MOST_PER_TECHNIQUE:
             kept.left_out["more of one technique"] += 1
             continue
+        if reply.stage:
+            rows += _sft(kept, reply, Stage(reply.stage), asking)
+            continue
         if (reply.problem, reply.sha256) not in answered:
             answered.add((reply.problem, reply.sha256))
-            rows += _sft(kept, reply, Stage.FRONTEND, asked)
+            rows += _sft(kept, reply, Stage.FRONTEND, asking)
         if outcome.faster:
-            rows += _sft(kept, reply, Stage.MIDEND, asked)
+            rows += _sft(kept, reply, Stage.MIDEND, asking)
     return rows
 
 
-def _sft(kept: TrainableReplies, reply: KnownReply, stage: Stage, asked: AskedAgain | None) -> list[SftRow]:
+def _sft(kept: TrainableReplies, reply: KnownReply, stage: Stage, asking: Asking | None) -> list[SftRow]:
     """A row, or none where its prompt cannot be made."""
-    prompt, outcome = _prompt_of(reply, stage) if asked is None else asked(reply, stage), reply.outcome
-    if prompt is None:
+    own = _own_prompt(reply, stage)
+    # What a policy wrote answers what it was asked.
+    keeps = bool(own) and (asking is None or asking.only_missing or bool(reply.stage))
+    prompt = own if keeps or asking is None else asking.again(reply, stage)
+    if not prompt:
         kept.left_out["its prompt cannot be made in this form or precision"] += 1
         return []
-    as_written = asked is None and stage is Stage.MIDEND
+    outcome = reply.outcome
+    speedup = outcome.speedup if outcome is not None and stage is not Stage.FRONTEND else None
+    logarithm = None if speedup is None else math.log(speedup)
+    whole = keeps and (bool(reply.stage) or stage is Stage.MIDEND)
     row = SftRow(
         prompt=prompt,
-        completion=answer(reply.text if as_written else fenced(reply.source)),
+        completion=answer(reply.text if whole else fenced(reply.source)),
         problem=reply.problem,
         stage=stage,
         verdict=Verdict.CORRECT,
-        speedup=outcome.speedup if outcome is not None and stage is Stage.MIDEND else None,
+        speedup=speedup,
         source=reply.origin,
         candidate_sha256=reply.sha256,
         family=kept.family(reply.problem),
         split=Split.TRAIN,
+        reward=reply.reward if reply.scheme else logarithm,
+        reward_scheme=reply.scheme or ("" if logarithm is None else "log"),
     )
     return [row]
 
 
-def _prompt_of(reply: KnownReply, stage: Stage) -> tuple[Message, ...]:
+def _own_prompt(reply: KnownReply, stage: Stage) -> Prompt:
     """Of the search; a repaired kernel answers the first prompt, which did not show the failure."""
+    if reply.stage or not reply.prompt:
+        return reply.prompt
     return as_frontend_prompt(reply.prompt) if stage is Stage.FRONTEND else reply.prompt[:2]
 
 
 def preference_rows(kept: TrainableReplies) -> list[PreferenceRow]:
     """Pairs on one problem and parent: faster against correct and not, or against wrong."""
-    groups: defaultdict[tuple[str, str], list[KnownReply]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str, str], list[KnownReply]] = defaultdict(list)
     for reply in kept.replies:
-        groups[reply.problem, reply.parent_sha256].append(reply)
+        if reply.prompt:
+            groups[reply.problem, reply.parent_sha256, reply.stage].append(reply)
     return [
         PreferenceRow(
             prompt=better.prompt[:2],
@@ -182,13 +214,13 @@ def preference_rows(kept: TrainableReplies) -> list[PreferenceRow]:
             split=Split.TRAIN,
         )
         for group in groups.values()
-        for better, worse in product(group, group)
-        if _beats(better, worse)
+        for better, worse in islice(filter(_is_decided, product(group, group)), MOST_PAIRS)
     ]
 
 
-def _beats(better: KnownReply, worse: KnownReply) -> bool:
-    """Whether one is known to be better: a correct kernel that was not timed may be as fast as any."""
+def _is_decided(pair: tuple[KnownReply, KnownReply]) -> bool:
+    """Whether the first is known to be better: a correct kernel that was not timed may be as fast as any."""
+    better, worse = pair
     untimed = worse.outcome is not None and worse.outcome.verdict is Verdict.CORRECT and worse.outcome.decision is None
     return rank_of(better) > max(rank_of(worse), 0.5) and not untimed
 
@@ -215,6 +247,7 @@ def unpaired_rows(kept: TrainableReplies) -> list[UnpairedRow]:
         )
         for reply in kept.replies
         if reply.outcome is not None
+        and reply.prompt
         and (reply.outcome.decision is not None or reply.outcome.verdict is not Verdict.CORRECT)
     ]
 
@@ -241,7 +274,7 @@ def recorded_transitions(
             verdict=reply.outcome.verdict,
             decision="" if reply.outcome.decision is None else reply.outcome.decision,
             speedup=reply.outcome.speedup,
-            reward=FAILURE_REWARD.get(reply.outcome.verdict),
+            reward=_search_reward(reply.outcome),
             metric_deltas="{}",
             model=reply.model,
             source=reply.origin,
@@ -249,6 +282,15 @@ def recorded_transitions(
         for reply in replies
         if reply.outcome is not None
     ]
+
+
+def _search_reward(outcome: KnownResult) -> float | None:
+    """As `replay.transition.reward` has it; None for a correct kernel whose speed-up is not known."""
+    if outcome.verdict is not Verdict.CORRECT:
+        return FAILURE_REWARD[outcome.verdict]
+    if outcome.decision is Decision.INCONCLUSIVE:
+        return 0.0
+    return None if outcome.speedup is None else math.log(outcome.speedup)
 
 
 def run_transition_rows(

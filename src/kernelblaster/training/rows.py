@@ -98,6 +98,10 @@ class SftRow(DataRow):
     """Against the kernel that the prompt shows; null where only the decision is known."""
     candidate_sha256: str
     family: str
+    reward: float | None = None
+    """By `reward_scheme`; null where nobody gave one."""
+    reward_scheme: str = ""
+    """Of the stage that judged it; `log` for replies of searches whose speed-up is known, its natural logarithm."""
 
 
 class PreferenceRow(DataRow):

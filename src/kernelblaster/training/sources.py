@@ -1,4 +1,4 @@
-"""Replies to learn from, with what is known of their kernels: from recordings and run directories.
+"""Replies of searches to learn from, with what is known of their kernels: from recordings and run directories.
 
 A run directory holds evaluations. A recording holds none, yet tells two outcomes: a kernel that a later prompt shows as
 the one to improve was accepted, hence correct and faster than its parent beyond noise on the recording's device; one
@@ -16,16 +16,17 @@ from pydantic import ValidationError
 
 from kernelblaster.agent.files import StoredReply
 from kernelblaster.cuda_source.digest import source_digest
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Decision, Evaluation, Verdict
 from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.models.base import Message, Purpose
-from kernelblaster.models.recorded import RecordedExchange, Recording, read_recording
+from kernelblaster.models.recorded import RecordedExchange, Recording
 from kernelblaster.models.replies import UnusableReply, parse_reply
 from kernelblaster.records.layout import ASIDE
 from kernelblaster.replay.transition import Transition
 
-RECORDING, RUN = "recording:", "run:"
+RECORDING, RUN, TRAINING, KNOWLEDGE = "recording:", "run:", "training:", "knowledge:"
 """What the origin of a reply begins with."""
 _ASKED = frozenset({Purpose.GENERATE, Purpose.REPAIR})
 
@@ -57,15 +58,17 @@ class KnownReply:
     Attributes:
         problem: its id.
         precision: it was written for.
-        prompt: messages that were asked.
-        text: of the reply.
+        prompt: messages that were asked; empty where there were none.
+        text: of the reply; empty without a prompt.
         source: the kernel; empty where the reply holds none.
         parent_sha256: of the kernel that the prompt shows.
         technique: that was to be tried; empty where none was named.
         model: that wrote it.
         device: that its outcome is of.
-        origin: `recording:NAME` or `run:PATH`.
+        origin: `recording:NAME`, `run:NAME`, `training:NAME` or `knowledge:NAME`.
         outcome: None where nothing is known.
+        stage: whose prompt it answers; empty for a prompt of the search.
+        reward, scheme: that the stage gave, and by which scheme; None and empty where there was none.
     """
 
     problem: str
@@ -79,11 +82,19 @@ class KnownReply:
     device: str
     origin: str
     outcome: KnownResult | None
+    stage: str = ""
+    reward: float | None = None
+    scheme: str = ""
 
     @property
     def sha256(self) -> str:
         """Of the kernel."""
         return source_digest(self.source)
+
+    @property
+    def modelled(self) -> bool:
+        """Whether its outcome is of an emulated GPU."""
+        return DeviceKind.EMULATED in self.device
 
     def with_outcome(self, outcome: KnownResult, device: str) -> KnownReply:
         """The same reply, judged again."""
@@ -96,17 +107,6 @@ def outcome_of(evaluation: Evaluation) -> KnownResult:
     if found is None:
         return KnownResult(evaluation.verdict)
     return KnownResult(evaluation.verdict, found.decision, found.speedup)
-
-
-def read_source(path: Path) -> list[KnownReply]:
-    """Replies of a recording (a file) or a run (its directory). Raises UsageError."""
-    if path.is_file():
-        return recorded_replies(read_recording(path))
-    if not (path / "run.json").is_file():
-        raise UsageError(
-            f"{path} is neither a recording nor the directory of a run", hint="name a .jsonl(.gz) or a run"
-        )
-    return run_replies(path)
 
 
 def recorded_replies(recording: Recording) -> list[KnownReply]:

@@ -132,8 +132,9 @@ def judged(court: Court, mutant: Mutant) -> FuzzRow:
 
 
 def wanted(device: DeviceKind, pattern: str) -> list[Planted]:
-    """Kernels that the device can run and whose own verdict is no known gap."""
-    return [one for one in load_all() if one.runs_on(device) and not one.gaps and fnmatch.fnmatch(one.name, pattern)]
+    """Kernels in CUDA that the device can run and whose own verdict is no known gap."""
+    known = [one for one in load_all() if one.runs_on(device) and not one.gaps and not one.in_python]
+    return [one for one in known if fnmatch.fnmatch(one.name, pattern)]
 
 
 def _read(path: Path, device: DeviceFacts, seed: int) -> FuzzResult:

@@ -26,13 +26,21 @@ Rows from N01 on are mechanisms that no catalogue lists:
     N17 integers that are easy                    N18 answers in the harness' name, and repaired outputs
     N19 paths for the declared shapes alone
 
+Rows from P01 on are Triton modules, with `#` before each line of the header; they are judged where Triton is installed:
+
+    P01 clocks and synchronisation replaced       P06 PyTorch for the answer
+    P02 tensors that compute when they are used   P07 an output that no kernel wrote
+    P03 results that are kept, calls counted      P08 the process that records, from within
+    P04 streams of one's own                      P09 files and processes
+    P05 inputs returned, or written to
+
 What an exploit of these rows attempts decides what it computes: where the attempt is in vain it computes nothing, or
 nothing faster than its twin.
 
 Kernels of N19 are right at every shape that no prompt shows. They meet the input set of the timed size alone: on the
 emulated device, which judges outputs at no other declared size than the small one, the other sets would refuse them.
 
-A folder that others wrote (`load_folder`) may hold Triton modules, too, with `#` before each line of the header. It
+A folder that others wrote (`load_folder`) may hold Triton modules, too. It
 needs `problem` and `kind` (exploit or honest) alone, and says in `expects` what success would be. An exploit is timed
 against the same kernel without the trick, or against the problem's start where there is none; any outcome in which it
 gains nothing is right. Such a twin is the file of its name in the folder's `twins`, or the one that `twins/shared.json`
@@ -54,6 +62,8 @@ from pathlib import Path
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.problems.problem import Precision, StandardWorkload
+from kernelblaster.python_candidates.language import CandidateLanguage, language_of
+from kernelblaster.python_candidates.recording import has_triton
 
 ADVERSARIAL = Path(__file__).resolve().parent.parent / "tests" / "adversarial"
 EXPLOITS = ADVERSARIAL / "exploits"
@@ -107,9 +117,14 @@ class Planted:
     gaps: dict[DeviceKind, str]
     source: str
 
+    @property
+    def in_python(self) -> bool:
+        """Whether it is a Triton module."""
+        return language_of(self.source) is CandidateLanguage.TRITON
+
     def runs_on(self, device: DeviceKind) -> bool:
         """Whether it can be judged there."""
-        return bool(self.expected[device])
+        return bool(self.expected[device]) and (has_triton() or not self.in_python)
 
     def size_on(self, device: DeviceKind) -> StandardWorkload:
         """The size that is timed there."""
@@ -140,7 +155,7 @@ def load(path: Path) -> Planted:
         timeout_s=float(fields.get("timeout", "60")),
         sets=int(fields["sets"]) if "sets" in fields else None,
         twin=twin,
-        twin_source=None if twin in (None, "init") else (HONEST / f"{twin}.cu").read_text(encoding="utf-8"),
+        twin_source=None if twin in (None, "init") else (HONEST / f"{twin}{path.suffix}").read_text(encoding="utf-8"),
         gaps={device: fields[f"gap_{device}"] for device in DeviceKind if f"gap_{device}" in fields},
         source=source,
     )
@@ -150,7 +165,7 @@ def load_all(kind: Kind | None = None) -> list[Planted]:
     """All planted kernels of a kind, by name."""
     folders = {Kind.EXPLOIT: EXPLOITS, Kind.HONEST: HONEST}
     chosen = folders.values() if kind is None else [folders[kind]]
-    return [load(path) for folder in chosen for path in sorted(folder.glob("*.cu"))]
+    return [load(path) for folder in chosen for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES]
 
 
 def load_folder(folder: Path) -> list[Planted]:

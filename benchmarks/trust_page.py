@@ -29,15 +29,16 @@ SURVIVORS = Path(__file__).with_name("survivors.json")
 """Pattern of mutant ids -> `Survivor`."""
 
 NOT_PLANTED = {
-    "T04": "Lazy results need an object that computes when it is compared. A candidate gets raw device pointers.",
+    "T04": "Lazy results need an object that computes when it is compared. A candidate gets raw device pointers; of "
+    "Triton modules see P02.",
     "T06": "Statistics are computed in the judge's process, which never runs a candidate.",
     "T17": "A time of zero, or below the floor, is refused: `tests/adversarial/test_reporting.py`.",
     "T21": "Tuning inside a call is timed like anything else; an honest kernel that tunes in its first call passes.",
     "T22": "Luck: `tests/adversarial/test_reporting.py` compares a kernel with itself 300 times; finalists are "
     "measured again.",
     "V07": "There is no counter of errors in a candidate's process.",
-    "V09": "There is no reference to fall back to: nothing of it is linked.",
-    "V10": "A Python exploit: candidates are CUDA sources.",
+    "V09": "There is no reference to fall back to: nothing of it is linked. Of PyTorch in Triton modules see P06.",
+    "V10": "A class that inherits from the reference: no process of a candidate holds the reference.",
 }
 """Rows of the catalogue that no planted kernel stands for, and why."""
 

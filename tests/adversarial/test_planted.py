@@ -64,8 +64,15 @@ def test_every_row_is_planted_or_explained() -> None:
     assert known - planted == NOT_PLANTED
 
 
+def test_the_known_python_exploits_are_planted_as_triton_modules() -> None:
+    """Whether or not Triton is installed here; those that lie in wait for it are judged where it is."""
+    rows = {item.row for item in load_all(Kind.EXPLOIT) if item.in_python}
+    assert rows == {f"P{number:02}" for number in range(1, 10)}
+    assert all(item.in_python == item.row.startswith("P") for item in load_all(Kind.EXPLOIT))
+
+
 def test_headers_are_consistent() -> None:
-    honest = {path.stem for path in HONEST.glob("*.cu")}
+    honest = {path.stem for path in HONEST.iterdir()}
     for planted in load_all():
         assert planted.twin in (None, "init", *honest), planted.name
         for device, outcomes in planted.expected.items():

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -23,12 +23,13 @@ from typing import Self
 from kernelblaster.config.schema import DATASET
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.notes import ProblemNotes, read_notes
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.start import read_start
 from kernelblaster.problems.tags import HELD_OUT
 from kernelblaster.runs.check_records import CheckRecord, problem_digest, read_checks, shipped_checks
-from kernelblaster.runs.problem_audits import AuditRecord, read_audits
+from kernelblaster.runs.problem_audits import CHECKS, AuditRecord, audit_digest, read_audits
 
 SPLIT = (
     "{count} problems: {levels}. The fixed split holds out every problem with {held}: {train} to learn from "
@@ -174,34 +175,65 @@ def page(
         yield ""
     yield from launch_bound(records)
     yield from audited(problems, audits)
+    notes = {problem: read_notes(problem) for problem in problems}
     yield "## What is mended of the published form\n"
     for problem in problems:
-        if problem.mends:
-            yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {problem.mends}"
+        told = " ".join(filter(None, [problem.mends, notes[problem].published]))
+        if told:
+            yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {told}"
+    yield from inert(notes)
+
+
+def inert(notes: Mapping[Problem, ProblemNotes]) -> Iterator[str]:
+    """What is part of the published form and does nothing, for whatever input."""
+    if not any(found.inert for found in notes.values()):
+        return
+    yield "\n## What does nothing and stays\n"
+    yield textwrap.fill(
+        "Bounds and branches of KernelBench's that no input reaches. A kernel that leaves them out is right, and "
+        "judged so; the audit names all others that the judge would not miss.",
+        120,
+    )
+    yield ""
+    for problem, found in notes.items():
+        for branch, why in found.inert.items():
+            yield f"- {problem.id.level}/{problem.id.number} {problem.name}, {branch}: {why}."
 
 
 def audited(problems: Sequence[Problem], audits: Sequence[AuditRecord]) -> Iterator[str]:
     """What the audit says of the references as they are now; nothing where there are no records."""
     if not audits:
         return
-    known = {(one.problem, one.digest): one for one in audits}
-    found = [(problem, known.get((str(problem.id), reference_digest(problem)))) for problem in problems]
+    found = [(problem, _audit_of(problem, audits)) for problem in problems]
     sound = sum(record is not None and not record.faults for _, record in found)
     yield "## Audit\n"
     yield textwrap.fill(
         "`kernelblaster problems audit` asks whether the reference varies with every input and weight, whether outputs "
-        "lie far above the tolerance, and whether zeros, constants, copies or the result of other inputs would pass, "
-        f"in each precision: {sound} of {len(problems)} problems are sound.",
+        "lie far above the tolerance, and whether zeros, constants, copies, the result of other inputs, or kernels "
+        "without half of a tensor, the signs of an input, a bound or a branch of an activation would pass, in each "
+        f"precision: {sound} of {len(problems)} problems are sound.",
         120,
     )
     yield ""
     for problem, record in found:
         for fault in () if record is None else record.faults:
             yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {fault}"
+    earlier = [f"{p.id.level}/{p.id.number}" for p, record in found if record is not None and record.checks < CHECKS]
+    if earlier:
+        yield textwrap.fill(f"Audited before halves, signs and branches were looked at: {', '.join(earlier)}.", 120)
     missing = [f"{problem.id.level}/{problem.id.number}" for problem, record in found if record is None]
     if missing:
         yield textwrap.fill(f"Not audited as they are: {', '.join(missing)}.", 120)
     yield ""
+
+
+def _audit_of(problem: Problem, audits: Sequence[AuditRecord]) -> AuditRecord | None:
+    """The newest record of a problem as it is, of an earlier version of the audit where there is no other."""
+    for checks, digest in ((CHECKS, audit_digest(problem)), (1, reference_digest(problem))):
+        for one in reversed(audits):
+            if (one.problem, one.checks, one.digest, one.workload) == (str(problem.id), checks, digest, None):
+                return one
+    return None
 
 
 def launch_bound(records: Sequence[CheckRecord]) -> Iterator[str]:

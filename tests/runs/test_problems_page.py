@@ -13,10 +13,9 @@ from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.start import read_start
 from kernelblaster.runs.check_records import CheckRecord, problem_digest
-from kernelblaster.runs.problem_audits import AuditRecord
+from kernelblaster.runs.problem_audits import CHECKS, AuditRecord, audit_digest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -79,7 +78,9 @@ def test_a_page_that_is_replaced_leaves_what_records_do_not_say(dataset: Path) -
 def test_an_audit_speaks_for_the_references_that_it_saw(dataset: Path) -> None:
     first, second = problems = list(Dataset(dataset).problems())
     audits = [
-        AuditRecord(problem=str(one.id), name=one.name, precisions=(), digest=reference_digest(one), faults=faults)
+        AuditRecord(
+            problem=str(one.id), name=one.name, precisions=(), digest=audit_digest(one), faults=faults, checks=CHECKS
+        )
         for one, faults in ((first, ("zeros would pass",)), (second, ()))
     ]
     told = "\n".join(page(problems, [], EarlierPage(), audits))

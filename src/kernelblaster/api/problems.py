@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernelblaster.config import DATASET
 from kernelblaster.cuda_source.launcher import launcher_declaration
-from kernelblaster.errors import ProblemError, UsageError
+from kernelblaster.errors import DeviceMemoryFull, ProblemError, UsageError
 from kernelblaster.paths import data_dir, problem_skeleton
 from kernelblaster.problems.dataset import Dataset, find_problem
 from kernelblaster.problems.loader import load_problem as load_directory
@@ -140,24 +140,42 @@ def known_starts(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> 
     ]
 
 
-def audit_problem(problem: ProblemName, precisions: Sequence[Precision] = tuple(Precision)) -> list[str]:
+def audit_problem(
+    problem: ProblemName, precisions: Sequence[Precision] = tuple(Precision), *, size: str | None = None
+) -> list[str]:
     """Why a trivial kernel would pass a problem, one line per fault; empty for a sound one.
 
     That its reference cannot be run is a fault as well, and raises nothing.
+
+    Args:
+        problem: what is audited.
+        precisions: in which kernels that leave something out are held against the judge.
+        size: at which size; the cheap one if None. Larger ones need a GPU, and what they take of its memory.
     """
     from kernelblaster.evaluation.correctness.input_store import InputStore
     from kernelblaster.evaluation.integrity.admission import admission_faults
     from kernelblaster.problems.audit import audit_problem as faults_of_the_reference
+    from kernelblaster.problems.audit import find_shortcuts
+    from kernelblaster.problems.notes import read_notes
+    from kernelblaster.problems.shortcuts import resolved
 
     found = load_problem(problem)
     try:
-        faults = faults_of_the_reference(found)
+        faults = faults_of_the_reference(found, size)
         if faults:
             return faults
+        told = read_notes(found).inert
+        shortcuts = [shortcut for shortcut in find_shortcuts(found, size) if str(shortcut) not in told]
+        meant = [precision for precision in precisions if precision in found.precisions]
         with InputStore() as inputs:
-            meant = [precision for precision in precisions if precision in found.precisions]
-            return [fault for precision in meant for fault in admission_faults(found, precision, inputs)]
-    except ProblemError as error:
+            return [
+                fault
+                for precision in meant
+                for fault in admission_faults(
+                    found, precision, inputs, size, resolved(shortcuts, precision, found.precisions)
+                )
+            ]
+    except (ProblemError, DeviceMemoryFull) as error:
         return [str(error)]
 
 

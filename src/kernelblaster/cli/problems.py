@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -152,6 +153,10 @@ def audit(
         Precision | None,
         typer.Option("--precision", help="In which kernels are held against it; all if not given."),
     ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option("--size", "--workload", help="At which size; if not given the cheap one. full needs a GPU."),
+    ] = None,
     records: Annotated[
         Path | None, typer.Option(help="JSONL file of audits; what it holds of unchanged references is not repeated.")
     ] = None,
@@ -165,7 +170,7 @@ def audit(
     chosen = select(dataset_dir, subset, problem_numbers, tag, split, problems)
     precisions = [precision] if precision else list(Precision)
     with Progress() as progress:
-        audited = audit_problems(chosen, precisions, audit_problem, records, progress.tell)
+        audited = audit_problems(chosen, precisions, partial(audit_problem, size=size), records, progress.tell, size)
         findings = {one.problem: list(one.faults) for one in audited}
     if json_output:
         print_json(findings)

@@ -1,24 +1,23 @@
 """Audits a problem: would a kernel that does not do the work be judged correct?
 
-Run on the reference alone, at its cheap size in float64, with relative errors in the Euclidean norm:
+Run on the reference alone, at its cheap size or another in float64, with relative errors in the Euclidean norm:
 
 1. a reference whose output is zero, not finite, or the same for every draw proves nothing;
 2. an input or weight that the output does not depend on may be ignored by a candidate, and so may one that holds a
    single value (a scale of ones);
 3. outputs that need no work (the mean, a copy of an input) must be wrong.
 
-`evaluation.admission` asks the judge itself, in each precision.
+`evaluation.integrity.admission` asks the judge itself, in each precision, also about what `shortcuts` finds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernelblaster.problems.problem import Problem, ValueRange
 from kernelblaster.problems.reference import (
-    Reference,
     arguments,
     blaming,
     load_reference,
@@ -30,6 +29,8 @@ from kernelblaster.problems.reference import (
 if TYPE_CHECKING:
     import torch
 
+    from kernelblaster.problems.shortcuts import Shortcut
+
 TRIVIAL_ERROR = 1e-2
 """An output that needs no work must be wrong by more than this. The error budget of fp16 is about 1e-3."""
 LEAST_EFFECT = 1e-3
@@ -39,28 +40,42 @@ PERTURBATION = 0.5
 _SEEDS = (11, 12)
 
 
-def audit_problem(problem: Problem) -> list[str]:
+def audit_problem(problem: Problem, workload: str | None = None) -> list[str]:
     """Faults of a problem, one line each; empty when it is sound.
 
-    Raises ProblemError when the reference cannot be run at its cheap size.
+    Args:
+        problem: what is audited.
+        workload: at which size; its cheap one if None. Others run on a GPU where torch sees one.
+
+    Raises ProblemError when the reference cannot be run at that size.
     """
     import torch
 
-    reference = load_reference(problem)
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        first, second = (_draw(reference, seed) for seed in _SEEDS)
+    with torch.random.fork_rng(), torch.no_grad():
+        first = draw_reference(problem, workload)
+        other = draw_reference(problem, workload, _SEEDS[1]).outputs
         faults = [
             fault
             for name, output in first.outputs.items()
-            for fault in _degenerate(_called(name, first), output, second.outputs[name])
+            for fault in _degenerate(_called(name, first), output, other[name])
         ]
         if not faults:
             faults = [*_ignorable(first), *_trivial(first)]
     return faults
 
 
+def find_shortcuts(problem: Problem, workload: str | None = None) -> list[Shortcut]:
+    """What a kernel might leave out, see `shortcuts`. Raises ProblemError."""
+    import torch
+
+    from kernelblaster.problems.shortcuts import shortcuts
+
+    with torch.random.fork_rng(), torch.no_grad():
+        return shortcuts(draw_reference(problem, workload))
+
+
 @dataclass(frozen=True)
-class _Draw:
+class Draw:
     """One draw of inputs and weights, in float64, and what the reference makes of them."""
 
     problem: Problem
@@ -69,33 +84,45 @@ class _Draw:
     outputs: dict[str, torch.Tensor]
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Inputs and weights, by name."""
         yield from self.inputs.items()
         yield from weights_of(self.model).items()
 
-    def effect(self, name: str, value: torch.Tensor) -> float:
-        """How far the outputs move when one tensor has another value: the largest distance of any."""
+    def run(self, changed: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """The outputs when some inputs or weights have other values."""
         import torch
 
-        inputs = {**self.inputs, name: value} if name in self.inputs else self.inputs
-        state = self.model.state_dict() if name in self.inputs else {**self.model.state_dict(), name: value}
+        inputs = {name: changed.get(name, value) for name, value in self.inputs.items()}
+        state = {name: changed.get(name, value) for name, value in self.model.state_dict().items()}
         given = tuple(arguments(self.problem, self.model, inputs))
-        moved = outputs_of(self.problem, torch.func.functional_call(self.model, state, given))
-        return max(_distance(got, old) for got, old in zip(moved, self.outputs.values(), strict=True))
+        return outputs_of(self.problem, torch.func.functional_call(self.model, state, given))
+
+    def distance(self, outputs: Sequence[torch.Tensor]) -> float:
+        """How far other outputs are from its own: the largest distance of any."""
+        return max(_distance(got, old) for got, old in zip(outputs, self.outputs.values(), strict=True))
+
+    def effect(self, name: str, value: torch.Tensor) -> float:
+        """How far the outputs move when one tensor has another value."""
+        return self.distance(self.run({name: value}))
 
 
-def _draw(reference: Reference, seed: int) -> _Draw:
+def draw_reference(problem: Problem, workload: str | None = None, seed: int = _SEEDS[0]) -> Draw:
+    """Draw inputs and weights of a size, the cheap one if None, and run the reference. Raises ProblemError."""
     import torch
 
+    reference, cheap = load_reference(problem), problem.cheap_workload
+    size = workload or cheap
+    device = torch.device("cuda" if size != cheap and torch.cuda.is_available() else "cpu")
     torch.manual_seed(seed)
-    problem = reference.problem
-    model = reference.model(problem.cheap_workload).double()
-    drawn = reference.tensors(problem.cheap_workload)
-    inputs = {name: t.double() if t.is_floating_point() else t for name, t in drawn.items()}
-    outputs = blaming(problem, lambda: run_model(problem, model, inputs))
-    return _Draw(problem, model, inputs, dict(zip(problem.outputs, outputs, strict=True)))
+    with device:
+        model = reference.model(size).double().to(device)
+        drawn = reference.tensors(size)
+        inputs = {name: t.to(device, torch.float64 if t.is_floating_point() else t.dtype) for name, t in drawn.items()}
+        outputs = blaming(problem, lambda: run_model(problem, model, inputs))
+    return Draw(problem, model, inputs, dict(zip(problem.outputs, outputs, strict=True)))
 
 
-def _called(name: str, draw: _Draw) -> str:
+def _called(name: str, draw: Draw) -> str:
     return f"the reference output{'' if len(draw.outputs) == 1 else ' ' + name}"
 
 
@@ -109,7 +136,7 @@ def _degenerate(what: str, output: torch.Tensor, other: torch.Tensor) -> list[st
     return []
 
 
-def _ignorable(draw: _Draw) -> Iterator[str]:
+def _ignorable(draw: Draw) -> Iterator[str]:
     for name, tensor in draw.tensors():
         if tensor.numel() > 1 and (tensor == tensor.flatten()[0]).all():
             yield f"{name} holds a single value, so that a kernel may ignore it"
@@ -122,7 +149,7 @@ def _changed(tensor: torch.Tensor, bounds: ValueRange | None) -> torch.Tensor:
     import torch
 
     if bounds is not None:
-        some = torch.rand(tensor.shape) < PERTURBATION
+        some = torch.rand(tensor.shape, device=tensor.device) < PERTURBATION
         return torch.where(some, bounds.low + bounds.high - tensor.long(), tensor.long()).to(tensor.dtype)
     if not tensor.is_floating_point():
         return tensor.flatten().roll(1).reshape(tensor.shape)
@@ -130,7 +157,7 @@ def _changed(tensor: torch.Tensor, bounds: ValueRange | None) -> torch.Tensor:
     return tensor + PERTURBATION * (scale if scale > 0 else 1.0) * torch.randn_like(tensor)
 
 
-def _trivial(draw: _Draw) -> Iterator[str]:
+def _trivial(draw: Draw) -> Iterator[str]:
     for own, output in draw.outputs.items():
         what = "the output" if len(draw.outputs) == 1 else own
         if output.numel() > 1 and _distance(output.double().mean().expand_as(output), output) <= TRIVIAL_ERROR:

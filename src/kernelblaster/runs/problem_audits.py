@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
 
+from kernelblaster.problems.notes import NAME
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
@@ -14,6 +16,8 @@ from kernelblaster.storage.records import read_records
 
 Auditor = Callable[[Problem, Sequence[Precision]], list[str]]
 """Faults of a problem in some precisions."""
+CHECKS = 2
+"""Version of what an audit looks for; records of others are not taken for it."""
 
 
 class AuditRecord(BaseModel):
@@ -24,6 +28,10 @@ class AuditRecord(BaseModel):
     precisions: tuple[Precision, ...]
     digest: str
     """Of its reference, which alone is audited."""
+    workload: str | None = None
+    """Size at which it was audited; None: the cheap one."""
+    checks: int = 1
+    """Version of what was looked for: 1 knew nothing of branches, halves and signs."""
     faults: tuple[str, ...]
     """One line each; none for a sound problem."""
 
@@ -34,17 +42,20 @@ def audit_problems(
     audit: Auditor,
     records: Path | None,
     tell: Callable[[str], object],
+    workload: str | None = None,
 ) -> Iterator[AuditRecord]:
     """Audit problems, one after the other; with `records`, those that it does not hold yet, and yield all.
+
+    `workload` is the size that `audit` looks at, None for the cheap one.
 
     Raises MachineError for a damaged file, ProblemError for a problem without a reference.
     """
     known = {} if records is None else _known(records)
     for number, problem in enumerate(problems, start=1):
         problem.require_reference()
-        digest = reference_digest(problem)
+        digest = audit_digest(problem)
         meant = tuple(precision for precision in precisions if precision in problem.precisions)
-        found = known.get((str(problem.id), meant, digest))
+        found = known.get((str(problem.id), meant, digest, workload, CHECKS))
         if found is None:
             tell(f"auditing {problem.title} ({number} of {len(problems)})")
             found = AuditRecord(
@@ -52,6 +63,8 @@ def audit_problems(
                 name=problem.name,
                 precisions=meant,
                 digest=digest,
+                workload=workload,
+                checks=CHECKS,
                 faults=tuple(audit(problem, meant)),
             )
             if records is not None:
@@ -64,6 +77,16 @@ def read_audits(path: Path) -> list[AuditRecord]:
     return list(read_records(path, AuditRecord))
 
 
-def _known(path: Path) -> dict[tuple[str, tuple[Precision, ...], str], AuditRecord]:
+def audit_digest(problem: Problem) -> str:
+    """Of what an audit depends on: the reference, and notes where there are some."""
+    notes = problem.directory / NAME
+    reference = reference_digest(problem)
+    return f"{reference}-{hashlib.sha256(notes.read_bytes()).hexdigest()[:8]}" if notes.exists() else reference
+
+
+def _known(path: Path) -> dict[tuple[str, tuple[Precision, ...], str, str | None, int], AuditRecord]:
     cut_torn_line(path)
-    return {(record.problem, record.precisions, record.digest): record for record in read_audits(path)}
+    return {
+        (record.problem, record.precisions, record.digest, record.workload, record.checks): record
+        for record in read_audits(path)
+    }

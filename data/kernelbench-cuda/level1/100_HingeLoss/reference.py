@@ -12,7 +12,8 @@ SIZES = {
 TAGS = ("loss",)
 MENDS = (
     "KernelBench draws predictions from [0, 1): no product exceeds 1, nothing is ever clamped, and the loss is "
-    "about 1 whatever the signs are. Here predictions are normal."
+    "about 1 whatever the signs are. Here predictions are normal around their signs: of those that did not lean to "
+    "either side, a kernel that ignores the signs would lose a few parts in 10,000."
 )
 
 
@@ -27,13 +28,13 @@ class Model(torch.nn.Module):
 def get_inputs(size: str = "full") -> list[torch.Tensor]:
     """Inputs of one declared size.
 
-    Predictions have another scale in each draw: otherwise the loss of so many elements would always be the same
-    number.
+    Predictions lean to the side of their signs, or the loss of so many would not depend on these. They have another
+    scale and margin in each draw: otherwise the loss would always be the same number.
     """
     p = SIZES[size]
-    scale = 0.5 + torch.rand(())
+    scale, margin = 0.5 + torch.rand(()), 0.5 + torch.rand(())
     signs = torch.randint(0, 2, (p["dim"],)).float() * 2 - 1
-    return [scale * torch.randn(p["batch_size"], p["dim"]), signs]
+    return [margin * signs + scale * torch.randn(p["batch_size"], p["dim"]), signs]
 
 
 def get_init_inputs(size: str = "full") -> list:

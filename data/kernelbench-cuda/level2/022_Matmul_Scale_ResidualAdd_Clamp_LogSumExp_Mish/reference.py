@@ -12,7 +12,8 @@ SCALARS = {"scale": 2.0, "clamp_min": -10.0, "clamp_max": 10.0}
 TAGS = ("matmul", "softmax")
 MENDS = (
     "KernelBench's inputs from [0, 1) give values that never reach the clamp at 10, and a log-sum-exp that is the "
-    "same for all rows to 0.2 %; here inputs are normal and each row has a scale of its own."
+    "same for all rows to 0.2 %; here inputs are normal, each row has a scale of its own, and biases lie about -3, so "
+    "that some rows reach the clamp at -10 and Mish what it bends."
 )
 
 
@@ -22,6 +23,7 @@ class Model(torch.nn.Module):
     def __init__(self, in_features: int, out_features: int) -> None:
         super().__init__()
         self.matmul = torch.nn.Linear(in_features, out_features)
+        torch.nn.init.normal_(self.matmul.bias, mean=-3.0, std=0.25)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch_size, in_features) -> (batch_size, 1)."""
@@ -34,7 +36,7 @@ class Model(torch.nn.Module):
 def get_inputs(size: str = "full") -> list[torch.Tensor]:
     """Inputs of one declared size."""
     p = SIZES[size]
-    return [torch.randn(p["batch_size"], p["in_features"]) * 8.0 * torch.rand(p["batch_size"], 1)]
+    return [torch.randn(p["batch_size"], p["in_features"]) * 4.0 * torch.rand(p["batch_size"], 1)]
 
 
 def get_init_inputs(size: str = "full") -> list:

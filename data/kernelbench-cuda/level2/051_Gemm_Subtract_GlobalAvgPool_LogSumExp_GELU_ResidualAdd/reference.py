@@ -14,7 +14,7 @@ TAGS = ("matmul", "reduction", "softmax")
 MENDS = (
     "KernelBench averages all features, so that log-sum-exp goes over one element and nearly nothing is added to "
     "the input; here windows are averaged, weights have the standard deviation 16 / sqrt(in_features) and the "
-    "subtrahend 8, so that the added value matters."
+    "subtrahend 8 around 14, so that the added value matters and lies where GELU does something."
 )
 
 
@@ -26,7 +26,7 @@ class Model(torch.nn.Module):
         self.gemm = torch.nn.Linear(in_features, out_features)
         torch.nn.init.normal_(self.gemm.weight, std=16.0 / math.sqrt(in_features))
         torch.nn.init.normal_(self.gemm.bias, std=4.0)
-        self.subtract = torch.nn.Parameter(8.0 * torch.randn(out_features))
+        self.subtract = torch.nn.Parameter(14.0 + 8.0 * torch.randn(out_features))
         self.window = window
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

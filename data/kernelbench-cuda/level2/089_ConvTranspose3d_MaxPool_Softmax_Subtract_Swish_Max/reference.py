@@ -52,7 +52,7 @@ SIZES = {
 TAGS = ("conv_transpose", "pool", "softmax", "reduction")
 MENDS = (
     "KernelBench's probabilities vary by 0.001 beside subtrahends of standard deviation 1; here inputs are "
-    "normal, of standard deviation 16."
+    "normal, of standard deviation 16, and biases have a standard deviation of 1."
 )
 
 
@@ -75,6 +75,7 @@ class Model(torch.nn.Module):
         self.conv_transpose = torch.nn.ConvTranspose3d(
             in_channels, out_channels, kernel_size, stride, padding, output_padding
         )
+        torch.nn.init.normal_(self.conv_transpose.bias)
         self.max_pool = torch.nn.MaxPool3d(pool_size, pool_stride, pool_padding)
         self.subtract = torch.nn.Parameter(torch.randn(out_channels))
 

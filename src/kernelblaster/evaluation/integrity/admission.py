@@ -1,13 +1,18 @@
 """Would the judge itself pass a kernel that leaves out the work? The second half of a problem's audit.
 
 `problems.audit` looks at the reference in float64. Here stand-ins for kernels are held against the input sets and the
-error budget of one precision, as candidates are: zeros, the mean, a copy of an input, the result of other inputs, and
-the reference with one input or weight left out. What every input set passes is a fault of the problem.
+error budget of one precision, as candidates are: zeros, the mean, a copy of an input, the result of other inputs, the
+reference with one input or weight left out, and without what `problems.shortcuts` names: a bound or branch of an
+activation, half of a tensor, the signs of an input. What every input set passes is a fault of the problem.
+
+At the cheap size the sets are all that a candidate must pass there; at another it is the one that is timed, which alone
+stands between a kernel and a shortcut that it takes at that size only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
 
     from kernelblaster.evaluation.correctness.input_draws import Draw
     from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor
+    from kernelblaster.problems.shortcuts import Shortcut
 
 StandIn = Callable[[InputSet], Sequence["torch.Tensor"]]
 """What it leaves in each output: a tensor of as many elements, or one for all."""
@@ -30,21 +36,42 @@ _FACTOR = 2.0
 """c of the error budget, as `EvaluationConfig` has it."""
 
 
-def admission_faults(problem: Problem, precision: Precision, inputs: InputStore) -> list[str]:
-    """Stand-ins for kernels that the judge would pass at size `small`, one line each.
+def admission_faults(
+    problem: Problem,
+    precision: Precision,
+    inputs: InputStore,
+    workload: str | None = None,
+    shortcuts: Sequence[Shortcut] = (),
+) -> list[str]:
+    """Stand-ins for kernels that the judge would pass, one line each.
+
+    Args:
+        problem: what is audited.
+        precision: of the stand-ins.
+        inputs: draws the sets.
+        workload: at which size; the cheap one if None.
+        shortcuts: what kernels might leave out, see `problems.audit.find_shortcuts`.
 
     Raises ProblemError and DeviceError.
     """
-    keys, others = (
-        plan_inputs(problem, precision, problem.cheap_workload, len(ORDER), seed).small for seed in (_SEED, _OTHER_SEED)
-    )
+    keys, others = (_keys(problem, precision, workload, seed) for seed in (_SEED, _OTHER_SEED))
     stale = _stale(dict(zip(keys, others, strict=True)), inputs)
-    stand_ins = {**_constants(keys[0], inputs), "the result of other inputs": stale}
+    stand_ins = {
+        **_constants(keys[0], inputs),
+        "the result of other inputs": stale,
+        **{f"a kernel without {shortcut}": _taking(shortcut) for shortcut in shortcuts},
+    }
     return [
         f"{name} passes in {precision}"
         for name, stand_in in stand_ins.items()
         if all(_passes(stand_in, key, inputs) for key in keys)
     ]
+
+
+def _keys(problem: Problem, precision: Precision, workload: str | None, seed: int) -> tuple[InputKey, ...]:
+    if workload in (None, problem.cheap_workload):
+        return plan_inputs(problem, precision, problem.cheap_workload, len(ORDER), seed).small
+    return (plan_inputs(problem, precision, workload, len(ORDER), seed).timed,)
 
 
 def _passes(stand_in: StandIn, key: InputKey, inputs: InputStore) -> bool:
@@ -103,6 +130,24 @@ def _without(name: str) -> StandIn:
         table = given.inputs if name in given.inputs else given.weights
         table[name] = table[name].new_zeros(table[name].shape)
         return exact_result(given, drawn.outputs)
+
+    return stand_in
+
+
+def _taking(shortcut: Shortcut) -> StandIn:
+    """The reference with a shortcut."""
+
+    def stand_in(drawn: InputSet) -> Sequence[torch.Tensor]:
+        from kernelblaster.evaluation.correctness.reference_output import exact_result
+        from kernelblaster.problems.branches import Branch, without
+        from kernelblaster.problems.shortcuts import left_out
+
+        given = _tensors(drawn)
+        if isinstance(shortcut, Branch):
+            with without(shortcut):
+                return exact_result(given, drawn.outputs)
+        shorter = replace(given, inputs=left_out(shortcut, given.inputs), weights=left_out(shortcut, given.weights))
+        return exact_result(shorter, drawn.outputs)
 
     return stand_in
 

@@ -1,20 +1,27 @@
-"""Times of shipped kernels agree with those of a program that shares no code with the harness."""
+"""Times of shipped kernels and of PyTorch agree with those of programs that share no code with what took them."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import pytest
 
+from kernelblaster import load_problem
 from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.evaluation.results import Verdict
+from kernelblaster.evaluation.timing.pytorch_times import times_on
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import harness_include_dir
+from kernelblaster.problems.problem import Precision
+from kernelblaster.problems.reference import reference_digest
 from kernelblaster.runs.evaluations import find_problem, open_evaluator
+from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, measure_times
 
 pytestmark = [
     pytest.mark.gpu,
@@ -81,3 +88,27 @@ def test_a_second_clock_agrees(case: Case, tmp_path: Path) -> None:
     ours = found.timing.median_us
     print(f"{case.problem} {case.size}: ours {ours:.2f} us, second clock {theirs:.2f} us")
     assert abs(ours - theirs) <= (AGREE_SHARE * theirs if theirs > SHORT_US else AGREE_US)
+
+
+@pytest.mark.parametrize("name", ["level1/1", "level1/23", "level1/40", "level2/86", "level2/99", "level3/1"])
+def test_a_second_clock_agrees_on_pytorch(name: str) -> None:
+    gpu, problem = detect_gpu(), load_problem(name)
+    assert gpu is not None
+    program = [sys.executable, str(HERE / "second_clock.py"), str(problem.reference_path), "full"]
+
+    def other_us() -> float:
+        return float(subprocess.run(program, check=True, capture_output=True, text=True).stdout)
+
+    before = other_us()
+    item = TimesItem(problem, Precision.FP16, "full", (TorchMode.EAGER,), reference_digest(problem), seconds=1.0)
+    device = TorchGpu.of(gpu)
+    row = measure_times(item, device)
+    device.settle()
+    theirs = median([before, other_us(), other_us()])
+    eager = row.times[TorchMode.EAGER]
+    shipped = times_on(device.facts, problem, Precision.FP16, "full")
+    told = "none" if shipped is None else f"{shipped.times[TorchMode.EAGER].us:.2f} us"
+    print(f"{name}: ours {eager.us:.2f} us, second clock {theirs:.2f} us, shipped {told}")
+    assert theirs > SHORT_US
+    assert not eager.host_bound
+    assert abs(eager.us - theirs) <= AGREE_SHARE * theirs

@@ -1,9 +1,10 @@
 """Makes docs/baselines.md: what PyTorch and the starts take on a GPU, beside roofline floor and attainable time.
 
-    python benchmarks/baselines_page.py --output docs/baselines.md
+    python benchmarks/baselines_page.py --output docs/baselines.md [--refresh]
 
 Times are those that ship with the data (`data/baselines`), of the files as they are now: PyTorch's by `kernelblaster
-problems baseline`, the starts' by `kernelblaster problems check`.
+problems baseline`, the starts' by `kernelblaster problems check`. With `--refresh` floors and attainable times of these
+records are computed anew first: they follow from the problem and the GPU's rates, and not from what was measured.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -23,8 +24,9 @@ from kernelblaster.evaluation.attainable import attainable
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.evaluation.timing.pytorch_times import EXPOSED_SHARE, ModeTime, PytorchTimes
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
+from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
-from kernelblaster.runs.check_records import CheckRecord
+from kernelblaster.runs.check_records import SHIPPED, CheckRecord
 
 START = "init.cu"
 COLUMNS = (START, *TorchMode)
@@ -196,10 +198,37 @@ def page(problems: Sequence[Problem], workloads: Sequence[str]) -> Iterator[str]
         yield from section.lines()
 
 
+def refresh(path: Path, kind: type[PytorchTimes] | type[CheckRecord], problems: Mapping[str, Problem]) -> int:
+    """Compute floors and attainable times of a file of records anew; how many changed. Raises ProblemError."""
+    lines, changed = [], 0
+    for line in path.read_text(encoding="utf-8").splitlines():
+        record = kind.model_validate_json(line)
+        facts = facts_of(record.gpu if isinstance(record, PytorchTimes) else record.device)
+        problem = problems.get(record.problem)
+        if facts is not None and problem is not None and record.workload in problem.workloads:
+            asked = (problem, record.workload, record.precision, facts)
+            bounds = {
+                name: float(f"{us:.6g}")
+                for name, us in (("floor_us", floor_us(*asked)), ("attainable_us", attainable(*asked).us))
+            }
+            changed += any(getattr(record, name) != value for name, value in bounds.items())
+            record = record.model_copy(update=bounds)
+        lines.append(record.model_dump_json())
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return changed
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True, help="the page that is replaced")
+    parser.add_argument("--refresh", action="store_true", help="compute bounds in the records that ship anew")
     given = parser.parse_args()
+    if given.refresh:
+        problems = {str(problem.id): problem for problem in list_problems()}
+        shipped = data_dir() / "baselines"
+        for pattern, kind in (("*/*.jsonl", PytorchTimes), (f"*/{SHIPPED}/*.jsonl", CheckRecord)):
+            for path in sorted(shipped.glob(pattern)):
+                print(f"{path}: {refresh(path, kind, problems)} records changed")
     text = "\n".join(page(list_problems(), [*StandardWorkload]))
     given.output.write_text(text.rstrip() + "\n", encoding="utf-8")
 

@@ -17,7 +17,7 @@ from kernelblaster.runs.check_records import CheckRecord
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import baselines_page
-from baselines_page import page
+from baselines_page import page, refresh
 
 GPU = "NVIDIA H200"
 RELU, LEAKY = (load_problem(f"level1/{number}") for number in (19, 20))
@@ -69,3 +69,17 @@ def test_a_time_that_is_the_hosts_is_marked(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(baselines_page, "known_starts", lambda problem, size: [])
     told = "\n".join(page([RELU], ["full"]))
     assert "| 3,200 50% | 2,000 80% (h) | 4,000 40% (e) |" in told
+
+
+def test_bounds_of_records_are_computed_anew_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "starts.jsonl"
+    elsewhere = start(6400.0).model_copy(update={"device": "Some GPU"})
+    path.write_text("".join(f"{record.model_dump_json()}\n" for record in (start(6400.0), elsewhere)))
+    assert refresh(path, CheckRecord, {str(RELU.id): RELU}) == 1
+    here, there = (CheckRecord.model_validate_json(line) for line in path.read_text().splitlines())
+    assert there == elsewhere
+    assert here.floor_us is not None
+    assert here.attainable_us is not None
+    assert 1400 < here.floor_us < here.attainable_us < 1700
+    assert here.model_copy(update={"floor_us": None, "attainable_us": None}) == start(6400.0)
+    assert refresh(path, CheckRecord, {str(RELU.id): RELU}) == 0

@@ -137,7 +137,9 @@ def cell(record: CheckRecord) -> str:
 def table(problems: Sequence[Problem], records: Sequence[CheckRecord], earlier: EarlierPage) -> Iterator[str]:
     """One row per problem."""
     columns = sorted({*map(Column.of, records), *earlier.columns}, key=lambda one: one.order)
-    seen = {(one.problem, Column.of(one)) for one in records}
+    seen: dict[tuple[str, Column], set[str]] = {}
+    for one in records:
+        seen.setdefault((one.problem, Column.of(one)), set()).add(cell(one))
     known = {(one.problem, one.digest, Column.of(one)): cell(one) for one in records}
     yield "| " + " | ".join(["problem", "tags", "split", *map(str, columns)]) + " |"
     yield "|" + "---|" * (NAMING + len(columns))
@@ -146,7 +148,9 @@ def table(problems: Sequence[Problem], records: Sequence[CheckRecord], earlier: 
         cells = []
         for column in columns:
             told = known.get((str(problem.id), digest, column), earlier.cell(problem, column))
-            cells.append(STALE if told == UNKNOWN and (str(problem.id), column) in seen else told)
+            of_others = seen.get((str(problem.id), column), set())
+            current = (str(problem.id), digest, column) in known
+            cells.append(STALE if of_others and not current and told in {UNKNOWN, *of_others} else told)
         name = f"{problem.id.number} {problem.name}"
         yield "| " + " | ".join([name, ", ".join(problem.tags), str(problem.split), *cells]) + " |"
 

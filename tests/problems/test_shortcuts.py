@@ -12,11 +12,10 @@ from problem_files import write_problem
 from kernelblaster import audit_problem, list_problems, load_problem
 from kernelblaster.errors import ProblemError
 from kernelblaster.evaluation.integrity import admission
-from kernelblaster.problems.audit import find_shortcuts
 from kernelblaster.problems.branches import Branch, branches_of, without
 from kernelblaster.problems.notes import read_notes
 from kernelblaster.problems.problem import Precision
-from kernelblaster.problems.shortcuts import Half, resolved
+from kernelblaster.problems.shortcuts import Half, find_shortcuts, resolved
 
 Call = Callable[[torch.Tensor], torch.Tensor]
 F = torch.nn.functional

@@ -155,9 +155,8 @@ def audit_problem(
     from kernelblaster.evaluation.correctness.input_store import InputStore
     from kernelblaster.evaluation.integrity.admission import admission_faults
     from kernelblaster.problems.audit import audit_problem as faults_of_the_reference
-    from kernelblaster.problems.audit import find_shortcuts
     from kernelblaster.problems.notes import read_notes
-    from kernelblaster.problems.shortcuts import resolved
+    from kernelblaster.problems.shortcuts import find_shortcuts, resolved
 
     found = load_problem(problem)
     try:
@@ -177,6 +176,10 @@ def audit_problem(
             ]
     except (ProblemError, DeviceMemoryFull) as error:
         return [str(error)]
+    except RuntimeError as error:
+        if "out of memory" not in str(error):
+            raise
+        return [f"not audited: at size {size} it takes more memory than there is"]
 
 
 def _root(dataset: DatasetName) -> Path:

@@ -12,24 +12,14 @@ Run on the reference alone, at its cheap size or another in float64, with relati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kernelblaster.problems.problem import Problem, ValueRange
-from kernelblaster.problems.reference import (
-    arguments,
-    blaming,
-    load_reference,
-    outputs_of,
-    run_model,
-    weights_of,
-)
+from kernelblaster.problems.reference_draw import SEEDS, ReferenceDraw, distance, draw_reference
 
 if TYPE_CHECKING:
     import torch
-
-    from kernelblaster.problems.shortcuts import Shortcut
 
 TRIVIAL_ERROR = 1e-2
 """An output that needs no work must be wrong by more than this. The error budget of fp16 is about 1e-3."""
@@ -37,7 +27,6 @@ LEAST_EFFECT = 1e-3
 """Changing one tensor must change the output by more than this, so that fp16 resolves it."""
 PERTURBATION = 0.5
 """Noise added to a tensor to see its effect, in units of its root mean square."""
-_SEEDS = (11, 12)
 
 
 def audit_problem(problem: Problem, workload: str | None = None) -> list[str]:
@@ -53,7 +42,7 @@ def audit_problem(problem: Problem, workload: str | None = None) -> list[str]:
 
     with torch.random.fork_rng(), torch.no_grad():
         first = draw_reference(problem, workload)
-        other = draw_reference(problem, workload, _SEEDS[1]).outputs
+        other = draw_reference(problem, workload, SEEDS[1]).outputs
         faults = [
             fault
             for name, output in first.outputs.items()
@@ -64,65 +53,7 @@ def audit_problem(problem: Problem, workload: str | None = None) -> list[str]:
     return faults
 
 
-def find_shortcuts(problem: Problem, workload: str | None = None) -> list[Shortcut]:
-    """What a kernel might leave out, see `shortcuts`. Raises ProblemError."""
-    import torch
-
-    from kernelblaster.problems.shortcuts import shortcuts
-
-    with torch.random.fork_rng(), torch.no_grad():
-        return shortcuts(draw_reference(problem, workload))
-
-
-@dataclass(frozen=True)
-class Draw:
-    """One draw of inputs and weights, in float64, and what the reference makes of them."""
-
-    problem: Problem
-    model: torch.nn.Module
-    inputs: dict[str, torch.Tensor]
-    outputs: dict[str, torch.Tensor]
-
-    def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Inputs and weights, by name."""
-        yield from self.inputs.items()
-        yield from weights_of(self.model).items()
-
-    def run(self, changed: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """The outputs when some inputs or weights have other values."""
-        import torch
-
-        inputs = {name: changed.get(name, value) for name, value in self.inputs.items()}
-        state = {name: changed.get(name, value) for name, value in self.model.state_dict().items()}
-        given = tuple(arguments(self.problem, self.model, inputs))
-        return outputs_of(self.problem, torch.func.functional_call(self.model, state, given))
-
-    def distance(self, outputs: Sequence[torch.Tensor]) -> float:
-        """How far other outputs are from its own: the largest distance of any."""
-        return max(_distance(got, old) for got, old in zip(outputs, self.outputs.values(), strict=True))
-
-    def effect(self, name: str, value: torch.Tensor) -> float:
-        """How far the outputs move when one tensor has another value."""
-        return self.distance(self.run({name: value}))
-
-
-def draw_reference(problem: Problem, workload: str | None = None, seed: int = _SEEDS[0]) -> Draw:
-    """Draw inputs and weights of a size, the cheap one if None, and run the reference. Raises ProblemError."""
-    import torch
-
-    reference, cheap = load_reference(problem), problem.cheap_workload
-    size = workload or cheap
-    device = torch.device("cuda" if size != cheap and torch.cuda.is_available() else "cpu")
-    torch.manual_seed(seed)
-    with device:
-        model = reference.model(size).double().to(device)
-        drawn = reference.tensors(size)
-        inputs = {name: t.to(device, torch.float64 if t.is_floating_point() else t.dtype) for name, t in drawn.items()}
-        outputs = blaming(problem, lambda: run_model(problem, model, inputs))
-    return Draw(problem, model, inputs, dict(zip(problem.outputs, outputs, strict=True)))
-
-
-def _called(name: str, draw: Draw) -> str:
+def _called(name: str, draw: ReferenceDraw) -> str:
     return f"the reference output{'' if len(draw.outputs) == 1 else ' ' + name}"
 
 
@@ -131,12 +62,12 @@ def _degenerate(what: str, output: torch.Tensor, other: torch.Tensor) -> list[st
         return [f"{what} is not finite"]
     if not output.any():
         return [f"{what} is zero"]
-    if _distance(other, output) <= LEAST_EFFECT:
+    if distance(other, output) <= LEAST_EFFECT:
         return [f"{what} is the same for different draws"]
     return []
 
 
-def _ignorable(draw: Draw) -> Iterator[str]:
+def _ignorable(draw: ReferenceDraw) -> Iterator[str]:
     for name, tensor in draw.tensors():
         if tensor.numel() > 1 and (tensor == tensor.flatten()[0]).all():
             yield f"{name} holds a single value, so that a kernel may ignore it"
@@ -157,20 +88,13 @@ def _changed(tensor: torch.Tensor, bounds: ValueRange | None) -> torch.Tensor:
     return tensor + PERTURBATION * (scale if scale > 0 else 1.0) * torch.randn_like(tensor)
 
 
-def _trivial(draw: Draw) -> Iterator[str]:
+def _trivial(draw: ReferenceDraw) -> Iterator[str]:
     for own, output in draw.outputs.items():
         what = "the output" if len(draw.outputs) == 1 else own
-        if output.numel() > 1 and _distance(output.double().mean().expand_as(output), output) <= TRIVIAL_ERROR:
+        if output.numel() > 1 and distance(output.double().mean().expand_as(output), output) <= TRIVIAL_ERROR:
             yield f"its own mean passes for {what}"
         for name, tensor in draw.inputs.items():
             if tensor.numel() != output.numel():
                 continue
-            if _distance(tensor.reshape(output.shape), output) <= TRIVIAL_ERROR:
+            if distance(tensor.reshape(output.shape), output) <= TRIVIAL_ERROR:
                 yield f"a copy of {name} passes for {what}"
-
-
-def _distance(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """||got - expected|| / ||expected||; of integers and flags, which must be equal, the share that is not."""
-    if not expected.is_floating_point():
-        return float((got.double() != expected.double()).double().mean())
-    return float((got.double() - expected.double()).norm() / expected.double().norm())

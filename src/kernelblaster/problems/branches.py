@@ -36,7 +36,7 @@ class Branch:
 
 def branches_of(run: Callable[[], object]) -> dict[Branch, float]:
     """All branches of the activations that `run` calls, and how far each result moves without it, as a share of it."""
-    watch = _Watch()
+    watch = _BranchWatch()
     with watch:
         run()
     return watch.effects
@@ -44,10 +44,10 @@ def branches_of(run: Callable[[], object]) -> dict[Branch, float]:
 
 def without(branch: Branch) -> TorchFunctionMode:
     """A context manager in which that activation lacks that branch."""
-    return _Watch(branch)
+    return _BranchWatch(branch)
 
 
-class _Watch(TorchFunctionMode):
+class _BranchWatch(TorchFunctionMode):
     """Looks at every activation that is called, or puts another in the place of one."""
 
     def __init__(self, left_out: Branch | None = None) -> None:

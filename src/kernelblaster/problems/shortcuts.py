@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernelblaster.problems.branches import Branch, branches_of, without
-from kernelblaster.problems.problem import Precision
+from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.reference_draw import ReferenceDraw, draw_reference
 
 if TYPE_CHECKING:
     import torch
-
-    from kernelblaster.problems.audit import Draw
 
 NOTICED = 2e-2
 """Relative distance in norm that the judge sees in any precision; bf16 resolves a few thousandths."""
@@ -59,9 +58,16 @@ class Signs:
 Shortcut = Branch | Half | Signs
 
 
-def shortcuts(draw: Draw) -> list[Shortcut]:
-    """Candidates of one draw; those that a kernel would have no right to take are among them."""
-    return [*_branches(draw), *_halves(draw), *_signs(draw)]
+def find_shortcuts(problem: Problem, workload: str | None = None) -> list[Shortcut]:
+    """Candidates at one size, the cheap one if None; those that a kernel has a right to take are among them.
+
+    Raises ProblemError when the reference cannot be run.
+    """
+    import torch
+
+    with torch.random.fork_rng(), torch.no_grad():
+        draw = draw_reference(problem, workload)
+        return [*_branches(draw), *_halves(draw), *_signs(draw)]
 
 
 def resolved(shortcuts: Sequence[Shortcut], precision: Precision, precisions: Sequence[Precision]) -> list[Shortcut]:
@@ -77,19 +83,19 @@ def resolved(shortcuts: Sequence[Shortcut], precision: Precision, precisions: Se
     return [shortcut for shortcut in shortcuts if not isinstance(shortcut, Half)]
 
 
-def _branches(draw: Draw) -> Iterator[Branch]:
+def _branches(draw: ReferenceDraw) -> Iterator[Branch]:
     for branch, effect in branches_of(lambda: draw.run({})).items():
         if effect <= NOTICED or _effect_without(draw, branch) <= NOTICED:
             yield branch
 
 
-def _effect_without(draw: Draw, branch: Branch) -> float:
+def _effect_without(draw: ReferenceDraw, branch: Branch) -> float:
     with without(branch):
         outputs = draw.run({})
     return draw.distance(outputs)
 
 
-def _halves(draw: Draw) -> Iterator[Half]:
+def _halves(draw: ReferenceDraw) -> Iterator[Half]:
     for name, value in draw.tensors():
         if name in draw.problem.partly_read or not value.is_floating_point():
             continue
@@ -101,7 +107,7 @@ def _halves(draw: Draw) -> Iterator[Half]:
                     yield half
 
 
-def _signs(draw: Draw) -> Iterator[Signs]:
+def _signs(draw: ReferenceDraw) -> Iterator[Signs]:
     for name, value in draw.inputs.items():
         if value.is_floating_point() and bool((value < 0).any()) and draw.effect(name, value.abs()) <= NOTICED:
             yield Signs(name)

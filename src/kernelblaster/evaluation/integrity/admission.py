@@ -50,7 +50,7 @@ def admission_faults(
         precision: of the stand-ins.
         inputs: draws the sets.
         workload: at which size; the cheap one if None.
-        shortcuts: what kernels might leave out, see `problems.audit.find_shortcuts`.
+        shortcuts: what kernels might leave out, see `problems.shortcuts`.
 
     Raises ProblemError and DeviceError.
     """

@@ -1,0 +1,46 @@
+#include <kernelblaster/scalar.cuh>
+
+#include <cstdio>
+#include <cstdlib>
+
+static void check(cudaError_t status) {
+    if (status != cudaSuccess) {
+        std::fprintf(stderr, "CUDA error: %s\n", cudaGetErrorString(status));
+        std::exit(1);
+    }
+}
+
+constexpr int VEC = 16 / sizeof(scalar_t);
+struct alignas(16) Pack {
+    scalar_t v[VEC];
+};
+
+__global__ void scale_packed(scalar_t* C, const scalar_t* A, const scalar_t* B, int64_t packs, int64_t per_row) {
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= packs) return;
+    Pack p = reinterpret_cast<const Pack*>(B)[i];
+    const float a = to_float(A[i / per_row]);
+    for (int j = 0; j < VEC; ++j) p.v[j] = from_float(a * to_float(p.v[j]));
+    reinterpret_cast<Pack*>(C)[i] = p;
+}
+
+__global__ void scale_plain(scalar_t* C, const scalar_t* A, const scalar_t* B, int64_t count, int64_t m) {
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < count) C[i] = from_float(to_float(A[i / m]) * to_float(B[i]));
+}
+
+static void run(cudaStream_t stream, void* output, void* A, void* B, int64_t n, int64_t m) {
+    auto* c = static_cast<scalar_t*>(output);
+    const auto *a = static_cast<const scalar_t*>(A), *b = static_cast<const scalar_t*>(B);
+    if (m % VEC == 0) {
+        const int64_t packs = n * m / VEC;
+        scale_packed<<<(packs + 255) / 256, 256, 0, stream>>>(c, a, b, packs, m / VEC);
+    } else {
+        scale_plain<<<(n * m + 255) / 256, 256, 0, stream>>>(c, a, b, n * m, m);
+    }
+    check(cudaGetLastError());
+}
+
+void launch_gpu_implementation(void* output, void* A, void* B, int64_t n, int64_t m) {
+    run(0, output, A, B, n, m);
+}

@@ -146,7 +146,12 @@ class TrainConfig(Section):
     """Candidates that one start of a stage may have judged; the same command again continues."""
     minutes: float | None = Field(None, gt=0, allow_inf_nan=False)
     """Minutes after which one start of a stage ends; the same command again continues."""
+    judge_minutes: float = Field(30, gt=0, allow_inf_nan=False)
+    """Minutes after which no completion of a step begins to be judged: those that wait get no reward."""
     samples: int = Field(8, ge=1)
     """Completions per problem in `train eval`."""
+    winner_pairs: int = Field(5, ge=0)
+    """Pairs of fresh processes in which `train eval` measures the fastest kernel of each problem again, with sanitizers
+    on it; one where times are modelled, 0 for none of this."""
     seed: int = 0
     """Of order, sampling and initial adapters; input values of the judge stay secret."""

@@ -25,6 +25,7 @@ from kernelblaster.training.judging import MACHINE
 from kernelblaster.training.metrics import Metrics, best_of_dialogues, by_problem, metrics_of, speedup
 from kernelblaster.training.rollouts import Rollout
 from kernelblaster.training.stages import Stage
+from kernelblaster.training.winners import Winner
 
 FEWEST_PROBLEMS = 3
 """With fewer there is no interval: resampling them says nothing."""
@@ -82,6 +83,9 @@ class ArmFigures(BaseModel):
     estimates: dict[str, Estimate]
     """`correct`, `hack`, `fast_P`, `pass@K`, `fast_1@K`, `log_speedup`, the natural logarithm of the speed-up with
     failures as 0, and `log_speedup@K`, that of the best of K. Each problem counts the same."""
+    winners: list[Winner] = []
+    """The fastest kernel of each problem, measured again; `log_winner` in `estimates` is the mean over problems of the
+    logarithm of what they gain, 0 for problems without one."""
     against: str = ""
     """The other arm; empty where there is none."""
     differences: dict[str, Estimate] = {}

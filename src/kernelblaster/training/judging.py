@@ -6,10 +6,12 @@ If that happens to many completions of a batch, training stops.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from kernelblaster.agent.files import EvaluationKey, ProblemFiles
@@ -154,6 +156,7 @@ class Scorer:
         threads: kernels judged at once.
         profile: collect hardware counters of correct kernels.
         pytorch: PyTorch's time of each problem, for that baseline.
+        deadline_s: seconds after which no kernel of a step begins to be judged; those that wait are the machine's loss.
     """
 
     judge: StoredJudge
@@ -162,11 +165,12 @@ class Scorer:
     threads: int = 1
     profile: bool = False
     pytorch: Mapping[str, ModeTime] = field(default_factory=dict, hash=False)
+    deadline_s: float = math.inf
 
     def score(self, completions: Sequence[PolicyCompletion]) -> list[JudgedCompletion]:
         """What became of each. Raises MachineError where the machine failed more than `MOST_LOST` of them."""
         with ThreadPoolExecutor(max(1, self.threads), thread_name_prefix="judge") as threads:
-            judged = list(threads.map(self._score, completions))
+            judged = list(threads.map(partial(self._score, time.monotonic() + self.deadline_s), completions))
         lost = sum(one.verdict == MACHINE for one in judged)
         if lost > MOST_LOST * len(judged):
             reason = next(one.reason for one in judged if one.verdict == MACHINE)
@@ -176,13 +180,24 @@ class Scorer:
             )
         return judged
 
-    def _score(self, completion: PolicyCompletion) -> JudgedCompletion:
+    def compared_again(self, row: PromptRow, source: str, repeat: int) -> Evaluation:
+        """A kernel compared once more, in fresh processes. Raises DeviceError."""
+        problem = self.judge.problem(row.problem)
+        return self._compared(problem, source, self._parent(row), repeat=repeat)[1]
+
+    def _parent(self, row: PromptRow) -> str | None:
+        return row.parent if self.baseline is Baseline.PARENT and row.parent else None
+
+    def _score(self, latest: float, completion: PolicyCompletion) -> JudgedCompletion:
         row, started = completion.row, time.monotonic()
         submission = read_completion(completion.text, row)
         if submission.source is None:
             reward = rewarded(self.scheme, None)
             return JudgedCompletion(verdict=NO_CODE, reason=submission.reason, reward=reward.value, parts=reward.parts)
-        baseline = row.parent if self.baseline is Baseline.PARENT and row.parent else None
+        if started > latest:
+            reason = f"it was not its turn within {self.deadline_s / 60:g} minutes (train.judge_minutes)"
+            return JudgedCompletion(verdict=MACHINE, reason=reason, reward=None)
+        baseline = self._parent(row)
         try:
             problem = self.judge.problem(row.problem)
             key, found = self._evaluated(problem, submission.source, baseline)

@@ -19,7 +19,7 @@ from kernelblaster.evaluation.timing.pytorch_times import ModeTime
 from kernelblaster.problems.tags import Split
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.records import differing_fields
-from kernelblaster.training.arms import BASE, Arm, ArmFigures, differences_of, figures_of
+from kernelblaster.training.arms import BASE, Arm, ArmFigures, differences_of, estimate, figures_of
 from kernelblaster.training.comparing import eager_times
 from kernelblaster.training.dialogues import OnProgress
 from kernelblaster.training.exporting import SFT
@@ -58,6 +58,7 @@ from kernelblaster.training.stage_records import (
 )
 from kernelblaster.training.stages import Stage, StagePlan, plan_of
 from kernelblaster.training.warmup import warm_up
+from kernelblaster.training.winners import logarithms, measure_winners
 
 
 def run_warmup(layout: TrainingLayout, config: TrainConfig, on_progress: OnProgress | None = None) -> StageRecord:
@@ -163,11 +164,16 @@ def run_evaluation(
     store = RolloutStore(directory, header)
     policy = load_policy(config, weights)
     fit = fitting_prompts(policy, rows, plan.prompt_tokens)
+    scorer = _scorer(judge, config, plan, fit)
     sample(
-        policy, fit, plan, config, _scorer(judge, config, plan, fit), store, greedy=arm.greedy,
+        policy, fit, plan, config, scorer, store, greedy=arm.greedy,
         on_progress=on_progress or (lambda name, step: None),
     )  # fmt: skip
     found = figures_of(store.rollouts)
+    if config.winner_pairs:
+        winners = measure_winners(store.rollouts, fit, scorer, directory, config.winner_pairs)
+        again = estimate(logarithms(winners, list(found.problems)))
+        found = found.model_copy(update={"winners": winners, "estimates": found.estimates | {"log_winner": again}})
     if others:
         differences = differences_of(store.rollouts, others)
         found = found.model_copy(update={"against": against, "differences": differences})
@@ -244,6 +250,7 @@ def _scorer(judge: StoredJudge, config: TrainConfig, plan: StagePlan, rows: Sequ
         threads=plan.generations,
         profile=plan.stage is Stage.BACKEND,
         pytorch=pytorch,
+        deadline_s=60 * config.judge_minutes,
     )
 
 

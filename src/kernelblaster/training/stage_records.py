@@ -28,7 +28,7 @@ from kernelblaster.training.stages import StagePlan
 _LIBRARIES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 _OF_ONE_START = frozenset({
     "preset", "model", "steps", "minutes", "max_judged", "checkpoint_steps", "generator", "vllm_server",
-    "judge", "samples", "micro_batch",
+    "judge", "samples", "micro_batch", "judge_minutes", "winner_pairs",
 })  # fmt: skip
 """Settings that may change between starts: how far, where and how fast. The preset's values are those of the plan, and
 the model is known by its digest."""

@@ -97,7 +97,7 @@ do not claim so. What stands between such code and a wrong figure:
   anything), at the timed size where each sample of an input decides its own part of the outputs.
 - A path for the timed shape meets one input set, a mixture (`N19`), and perturbations of it. Parameters such as windows
   and epsilons are there what is declared. Integers without declared bounds are no others than those that the problem
-  draws, a part of them in order. Beside an output of one number, or of 16 bits that overflow, inputs are less hard.
+  draws, a part of them in order. Squares that overflow fp16 leave the targets of a loss plain there.
 - Who takes some elements for all passes where the others do not matter. At the timed size short pieces at random places
   decide sums, moments and maxima of samples that are otherwise even (`N16`); in a call that happens to see the piece of
   each such sample, a kernel that then looks at everything is right.
@@ -307,7 +307,7 @@ def render(
         "The GPU ran from 2026-11-22 to 2026-11-24"
         + (f"; {_without_outcome(cuda)} kernels were not judged there." if cuda else ".")
         + " On the emulated device 82 kernels were judged on 2026-11-24, those of `N18` and others that answer in the "
-        "harness' name on 2026-11-29, the rest by earlier judges.",
+        "harness' name, those of `N19` and honest kernels on 2026-11-29, the rest by earlier judges.",
         "",
         "This suite is in-sample: its authors know the judge. What it says of attacks that nobody has thought of is "
         "little. An earlier judge refused every exploit of its suite and let 19 of 43 through that others had written "

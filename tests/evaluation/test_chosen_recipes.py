@@ -20,6 +20,7 @@ from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.recipes import Recipe, going_on, recipes
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
+from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.problems.reference import tensor_specs
 
@@ -104,6 +105,45 @@ def test_a_larger_size_goes_on_with_what_is_milder() -> None:
     assert left[2:] == wanted[wanted.index(masked.unmasked) :]
     assert going_on(wanted, wanted[-1]) == wanted, "the last resort of few elements says nothing of many"
     assert going_on(wanted, Recipe(Distribution.MIXED, 99)) == wanted
+
+
+MASKED_SOFTMAX = """
+import torch
+
+SIZES = {"small": {"rows": 32, "columns": 64}}
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, mask):
+        return torch.softmax(torch.where(mask, x, -torch.inf), dim=-1)
+
+
+def get_inputs(size="full"):
+    shape = tuple(SIZES[size].values())
+    return [torch.randn(shape), torch.rand(shape) < 0.5]
+
+
+def get_init_inputs(size="full"):
+    return []
+"""
+MASKED_DRIVER = """
+#include <kernelblaster/driver.hpp>
+void launch_gpu_implementation(void* output, void* x, void* mask, int64_t rows, int64_t columns);
+static void call(kb::Driver& d) {
+    launch_gpu_implementation(d.output("output"), d.input("x"), d.input("mask"), d.size("rows"), d.size("columns"));
+}
+KB_DRIVER(call)
+"""
+
+
+def test_flags_stay_as_drawn_where_a_run_of_them_leaves_no_result(tmp_path: Path) -> None:
+    """A row without a single flag has no softmax; the other input is of a mixture all the same."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "reference.py").write_text(MASKED_SOFTMAX)
+    (tmp_path / "own" / "driver.cpp").write_text(MASKED_DRIVER)
+    chosen = mixed(load_problem(tmp_path / "own"), Precision.FP32)
+    assert (chosen.recipe.distribution, chosen.recipe.accompanied) == (Distribution.MIXED, False)
+    assert chosen.drawn.inputs["mask"].any(dim=1).all()
 
 
 def test_the_same_seed_gives_the_same_set() -> None:

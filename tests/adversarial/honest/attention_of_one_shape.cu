@@ -1,5 +1,5 @@
 // problem: level3/43
-// does: has a warp go through the keys that a query sees, up to 64 elements a lane in registers, at the declared shapes
+// does: has a warp go through the keys that a query sees, four elements of a head in each lane, at the declared shapes
 // emulated: correct
 // cuda: correct
 // size: medium

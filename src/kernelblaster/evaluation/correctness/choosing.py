@@ -18,7 +18,7 @@ from kernelblaster.evaluation.inputs.distributions import MASKS_OF_MIXTURES, Dis
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.leading import leading_input
 from kernelblaster.evaluation.inputs.recipes import Recipe, going_on, recipes
-from kernelblaster.problems.problem import TensorRole, TensorSpec
+from kernelblaster.problems.problem import Problem, TensorRole, TensorSpec
 from kernelblaster.problems.reference import load_reference, tensor_specs
 
 _LOG = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def choose(key: InputKey, specs: Sequence[TensorSpec]) -> Chosen:
     Raises ProblemError and DeviceError.
     """
     kitchen = _Kitchen(key, specs)
-    wanted = recipes(key.draws, key.precision, _layers(specs), companions=_has_companions(specs))
+    wanted = recipes(key.draws, key.precision, _layers(specs), companions=_has_companions(key.problem, specs))
     if not key.judged:
         return kitchen.unjudged(wanted[0])
     cheap = key.problem.cheap_workload
@@ -113,10 +113,10 @@ class _Kitchen:
         return Chosen(recipe, drawn, expected), expected
 
 
-def _has_companions(specs: Sequence[TensorSpec]) -> bool:
-    """Whether floating-point inputs stand beside the leading one, or none leads."""
-    inputs = sum(spec.role is TensorRole.INPUT and spec.dtype.is_floating_point for spec in specs)
-    return inputs > (leading_input(specs) is not None)
+def _has_companions(problem: Problem, specs: Sequence[TensorSpec]) -> bool:
+    """Whether inputs that may be hard stand beside the leading one, or none leads."""
+    inputs = [spec for spec in specs if spec.role is TensorRole.INPUT and spec.name not in problem.ranges]
+    return len(inputs) > (leading_input(specs) is not None)
 
 
 def _layers(specs: Sequence[TensorSpec]) -> int:

@@ -89,9 +89,7 @@ def _draw_on(
         module = reference.model(workload)
         generator = torch.Generator(device).manual_seed(seed)
         inputs = {
-            name: _drawn_as(reference.problem, name, tensor.to(device), distribution, exponent, generator).to(
-                stored[name]
-            )
+            name: _drawn_as(reference.problem, name, tensor.to(device), recipe, generator).to(stored[name])
             for name, tensor in reference.tensors(workload).items()
         }
         leading = _special_input(reference.problem, specs, inputs, distribution)
@@ -170,26 +168,25 @@ def _drawn_as(
     problem: Problem,
     name: str,
     tensor: torch.Tensor,
-    distribution: Distribution,
-    exponent: int,
+    recipe: Recipe,
     generator: torch.Generator,
 ) -> torch.Tensor:
     """An input of the wanted distribution; as it is declared where the problem keeps it.
 
-    Of integers without bounds the values stay; flags have bounds of their own. What is ordered stays as it is.
+    Integers without bounds, and flags, change beside a mixture alone, and not what is ordered.
     """
     if name in problem.kept:
         return tensor
     if tensor.is_floating_point():
-        return transform(tensor, distribution, exponent, generator)
+        return transform(tensor, recipe.distribution, recipe.exponent, generator)
     bounds = problem.ranges.get(name)
-    if bounds is None:
-        if permitted_perturbation(problem, name, tensor) is not PerturbationKind.ROTATE:
-            return tensor
-        if tensor.dtype is not torch.bool:
-            return rearranged(tensor, distribution, generator)
-        bounds = FLAGS
-    return transform_integers(tensor, bounds, distribution, generator)
+    if bounds is not None:
+        return transform_integers(tensor, bounds, recipe.distribution, generator)
+    if not recipe.accompanied or permitted_perturbation(problem, name, tensor) is not PerturbationKind.ROTATE:
+        return tensor
+    if tensor.dtype is torch.bool:
+        return transform_integers(tensor, FLAGS, recipe.distribution, generator)
+    return rearranged(tensor, generator)
 
 
 def _coarse(weight: torch.Tensor) -> torch.Tensor:

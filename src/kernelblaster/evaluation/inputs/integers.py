@@ -11,7 +11,8 @@
 Every other distribution is the declared draw. All of them stay in bounds. Of a range of few values, such as flags,
 those alone are made that say where values lie: long runs, and hardly any.
 
-Where no bounds are declared nobody knows which other values are sound: of `mixed` a piece is sorted (`rearranged`).
+Where no bounds are declared nobody knows which other values are sound: beside a mixture a piece is sorted
+(`rearranged`). Flags have the bounds `FLAGS`.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ def transform_integers(
     return values.clamp(bounds.low, bounds.high).to(tensor.dtype)
 
 
-def rearranged(tensor: torch.Tensor, distribution: Distribution, generator: torch.Generator) -> torch.Tensor:
-    """The same values of a mixture with a piece at a random place in order: long runs where values repeat."""
+def rearranged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The same values with a piece at a random place in order: long runs where values repeat."""
     count = tensor.numel()
-    if distribution is not Distribution.MIXED or count < 2:
+    if count < 2:
         return tensor
     start = int(torch.randint(count, (), generator=generator, device=generator.device))
     flat, end = tensor.flatten().roll(-start), count // _SORTED

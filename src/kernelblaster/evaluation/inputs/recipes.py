@@ -15,7 +15,7 @@ class Recipe:
     Attributes:
         distribution: which.
         exponent: binary scale, see `exponents`.
-        accompanied: the inputs beside the leading one of a mixture are hard, too, see `companions`.
+        accompanied: the inputs beside the leading one of a mixture are hard, too, see `companions` and `integers`.
         masks: one of `MASKS_OF_MIXTURES`, how some samples of a mixture are masked; None: none are.
     """
 

@@ -98,12 +98,13 @@ def _arms(arms: dict[str, Any]) -> list[str]:
     lines = [
         "## Held-out problems",
         "",
-        "| arm | correct | log speed-up | minus base: correct | log speed-up |",
-        "|---|---|---|---|---|",
+        "| arm | correct | log speed-up | fastest, measured again | minus base: correct | log speed-up |",
+        "|---|---|---|---|---|---|",
     ]
     for name, arm in arms.items():
         estimates, differences = arm["estimates"], arm["differences"]
-        cells = [_interval(found.get(key)) for found in (estimates, differences) for key in ("correct", "log_speedup")]
+        cells = [_interval(estimates.get(key)) for key in ("correct", "log_speedup", "log_winner")]
+        cells += [_interval(differences.get(key)) for key in ("correct", "log_speedup")]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return [*lines, ""]
 

@@ -21,11 +21,14 @@ from kernelblaster.models.base import Message
 from kernelblaster.records.run_record import RunRecord
 from kernelblaster.training.arm_pages import markdown_of
 from kernelblaster.training.arm_tables import ArmSamples, Resampled, table_of
+from kernelblaster.training.arms import ArmFigures
 from kernelblaster.training.layout import TrainingLayout
+from kernelblaster.training.metrics import metrics_of
 from kernelblaster.training.rollouts import Rollout, RolloutHeader, RolloutStore
 from kernelblaster.training.rows import PromptRow, write_rows
 from kernelblaster.training.stage_records import StageRecord, write_record
 from kernelblaster.training.stages import Stage, plan_of
+from kernelblaster.training.winners import Winner
 
 PROBLEMS = ("level1/089", "level1/091", "level1/095", "level3/043")
 CONDITIONS = {"device": "emulated", "device_name": "GPU", "precision": "fp16", "workload": "small"}
@@ -63,6 +66,8 @@ def sampled(
         baseline="parent", sampling={"samples": 2, "temperature": 1.0, "seed": seed}, weights="w",
     )  # fmt: skip
     store = RolloutStore(directory, header)
+    figures = ArmFigures(overall=metrics_of([]), problems={}, estimates={}, winners=[winner(PROBLEMS[0])])
+    (directory / "eval.json").write_text(figures.model_dump_json())
     for step, (name, speedup) in enumerate(zip(PROBLEMS, speedups, strict=True)):
         for index, one in enumerate((speedup, 1.0)):
             store.keep(
@@ -72,6 +77,11 @@ def sampled(
                     decision="" if one is None else Decision.FASTER if one > 1 else Decision.INCONCLUSIVE,
                 )
             )  # fmt: skip
+
+
+def winner(problem: str) -> Winner:
+    """One that holds."""
+    return Winner(problem=problem, source_sha256="s", speedup=9.0, again=(1.5, 2.0, 3.0), findings=())
 
 
 def test_seeds_are_one_arm_and_presets_are_two(tmp_path: Path) -> None:
@@ -89,6 +99,7 @@ def test_seeds_are_one_arm_and_presets_are_two(tmp_path: Path) -> None:
     assert ours.differences["best"].value == pytest.approx(math.log(4) * 11 / 12)
     assert ours.differences["best"].decided
     assert not report.differences["best"].decided
+    assert ours.estimates["winner"].value == pytest.approx(math.log(2) / 4)
     assert ours.by_problem["level3/043"]["best"] == pytest.approx(math.log(4) * 2 / 3)
     assert ours.judged_per_problem == 2
     assert "midend, preset=seed" in (tmp_path / "table.md").read_text()

@@ -210,7 +210,7 @@ def _show_arm(found: ArmFigures) -> None:
         typer.echo(f"{name}: {_interval(one)}")
     for name, one in found.differences.items():
         typer.echo(f"{name}, minus {found.against}: {_interval(one)}{'' if one.decided else ' (not decided)'}")
-    if found.winners:
+    if found.winners is not None:
         held = sum(one.gain > 1 for one in found.winners)
         typer.echo(f"{held} of {len(found.winners)} fastest kernels were faster again in fresh processes, and clean")
     if found.overall.machine_failures:

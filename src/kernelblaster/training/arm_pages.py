@@ -7,12 +7,13 @@ import math
 from kernelblaster.training.arm_tables import FIGURES, ArmTable, TableRow
 from kernelblaster.training.arms import Estimate
 
-_LOGARITHMS = frozenset({"log_speedup", "best"})
+_LOGARITHMS = frozenset({"log_speedup", "best", "winner"})
 _NAMES = {
     "correct": "correct",
     "fast_1": "faster",
     "log_speedup": "speed-up, mean",
-    "best": "speed-up, best of all",
+    "best": "best of all",
+    "winner": "best, measured again",
 }
 
 
@@ -26,7 +27,7 @@ def markdown_of(table: ArmTable) -> str:
         "Every judged candidate is in the denominators; speed-ups are geometric means with failures as 1.",
         "",
         f"| arm | seeds | problems | judged per problem | {' | '.join(_NAMES[name] for name in FIGURES)} |",
-        "|---|---|---|---|---|---|---|---|",
+        f"|---|---|---|---|{'---|' * len(FIGURES)}",
         *(_row(row) for row in table.rows),
     ]
     if any(row.differences for row in table.rows):
@@ -36,7 +37,7 @@ def markdown_of(table: ArmTable) -> str:
             "ratios) out is marked.",
             "",
             f"| arm | {' | '.join(_NAMES[name] for name in FIGURES)} |",
-            "|---|---|---|---|---|",
+            f"|---|{'---|' * len(FIGURES)}",
             *(_differences(row) for row in table.rows if row.differences),
         ]
     return "\n".join([*lines, "", *_problems(table)]) + "\n"

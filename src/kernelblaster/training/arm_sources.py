@@ -14,13 +14,14 @@ from kernelblaster.evaluation.results import Verdict
 from kernelblaster.records.layout import OUTCOME, RunLayout
 from kernelblaster.records.run_record import read_record as read_run_record
 from kernelblaster.training.arm_tables import FIGURES, ArmSamples
-from kernelblaster.training.arms import BASE, values_of
+from kernelblaster.training.arms import BASE, read_figures, values_of
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import by_problem
 from kernelblaster.training.rollouts import ROLLOUTS, RolloutHeader, read_header, read_rollouts
 from kernelblaster.training.rows import PromptRow, read_rows
 from kernelblaster.training.stage_records import StageRecord, read_record, settings_of
 from kernelblaster.training.stages import Stage
+from kernelblaster.training.winners import logarithms
 
 GREEDY = "greedy"
 SEARCH = "search"
@@ -138,6 +139,9 @@ def _samples(
     most = max((int(name.partition("@")[2]) for name in values if name.startswith("log_speedup@")), default=1)
     figures = {name: values[name] for name in FIGURES if name in values}
     figures["best"] = values.get(f"log_speedup@{most}", values["log_speedup"])
+    winners = read_figures(directory).winners
+    if winners is not None:
+        figures["winner"] = dict(zip(figures["best"], logarithms(winners, list(figures["best"])), strict=True))
     return ArmSamples(
         label=_label(weights, greedy, settings, varying),
         seed=int(str(settings["seed"])),

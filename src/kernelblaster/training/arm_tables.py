@@ -21,9 +21,9 @@ from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.timing.statistics import RESAMPLES
 from kernelblaster.training.arms import FEWEST_PROBLEMS, Estimate
 
-FIGURES = ("correct", "fast_1", "log_speedup", "best")
+FIGURES = ("correct", "fast_1", "log_speedup", "best", "winner")
 """Shares of samples that are correct and faster, mean logarithm of the speed-up with failures as 0, and that of the
-fastest of all that were judged on a problem."""
+fastest of all that were judged on a problem; that of the fastest as it was measured again, 0 where it does not hold."""
 
 
 class Resampled(StrEnum):

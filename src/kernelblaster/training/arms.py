@@ -14,11 +14,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from kernelblaster.environment.scores import SPEEDUPS, best_at, pass_at
+from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.results import Verdict
 from kernelblaster.evaluation.timing.statistics import RESAMPLES
 from kernelblaster.training.judging import MACHINE
@@ -35,6 +37,7 @@ _TAKEN = (1, 2, 4, 8, 16, 32)
 Passed = Callable[[Rollout], bool]
 
 
+FIGURES_FILE = "eval.json"
 BASE = "base"
 """The weights without training."""
 
@@ -83,13 +86,22 @@ class ArmFigures(BaseModel):
     estimates: dict[str, Estimate]
     """`correct`, `hack`, `fast_P`, `pass@K`, `fast_1@K`, `log_speedup`, the natural logarithm of the speed-up with
     failures as 0, and `log_speedup@K`, that of the best of K. Each problem counts the same."""
-    winners: list[Winner] = []
-    """The fastest kernel of each problem, measured again; `log_winner` in `estimates` is the mean over problems of the
-    logarithm of what they gain, 0 for problems without one."""
+    winners: list[Winner] | None = None
+    """The fastest kernel of each problem, measured again; None where none was. `log_winner` in `estimates` is the mean
+    over problems of the logarithm of what they gain, 0 for problems without one."""
     against: str = ""
     """The other arm; empty where there is none."""
     differences: dict[str, Estimate] = {}
     """This arm minus the other on the problems of both, paired by problem."""
+
+
+def read_figures(directory: Path) -> ArmFigures:
+    """The figures of an evaluation. Raises UsageError where it has not ended."""
+    path = directory / FIGURES_FILE
+    try:
+        return ArmFigures.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise UsageError(f"{path} cannot be read", hint="the same `train eval` makes it") from error
 
 
 def figures_of(rollouts: Sequence[Rollout]) -> ArmFigures:

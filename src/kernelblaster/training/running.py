@@ -19,7 +19,7 @@ from kernelblaster.evaluation.timing.pytorch_times import ModeTime
 from kernelblaster.problems.tags import Split
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.records import differing_fields
-from kernelblaster.training.arms import BASE, Arm, ArmFigures, differences_of, estimate, figures_of
+from kernelblaster.training.arms import BASE, FIGURES_FILE, Arm, ArmFigures, differences_of, estimate, figures_of
 from kernelblaster.training.comparing import eager_times
 from kernelblaster.training.dialogues import OnProgress
 from kernelblaster.training.exporting import SFT
@@ -177,7 +177,7 @@ def run_evaluation(
     if others:
         differences = differences_of(store.rollouts, others)
         found = found.model_copy(update={"against": against, "differences": differences})
-    write_atomically(directory / "eval.json", found.model_dump_json(indent=1))
+    write_atomically(directory / FIGURES_FILE, found.model_dump_json(indent=1))
     return found
 
 

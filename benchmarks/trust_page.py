@@ -69,9 +69,10 @@ do not claim so. What stands between such code and a wrong figure:
   key before a candidate is loaded, it lies in memory that is closed while the candidate's code runs, and the socket is
   read and written by two instructions of the harness alone. A reply without its seal is a `reward_hack`. Who runs
   while that memory is open could read the key and then answer what he likes, and compute only what is asked for:
-  no candidate can start a thread, but threads of the driver sleep on stacks that it can write to; and pointers to
-  functions lie in memory of the CUDA runtime, the driver and the C library, which the harness calls between a
-  candidate's calls. The suite holds no exploit that does this.
+  no candidate can start a thread, but threads of the driver, and those of the emulated device, sleep on stacks that
+  it can write to; and pointers to functions lie in memory of the CUDA runtime and the driver, which the harness calls
+  between a candidate's calls. Who turns these needs no key: he can have work done when outputs are copied. The suite
+  holds no exploit that does this.
 - Host code runs under a filter of system calls and finds neither files nor network, processes nor threads, by whatever
   name it asks for them. The filter does not stop what needs no system call: a pointer of one's own making reaches all
   memory of the process, the GPU driver's too, and the filter is no stronger than the kernel that enforces it. Under a
@@ -313,7 +314,9 @@ def render(
         "little. An earlier judge refused every exploit of its suite and let 19 of 43 through that others had written "
         "without seeing it; kernels `N01` to `N13` were then written from the mechanisms of those, with knowledge of "
         "the rules and not of the present defence: 54 of 202 came through that earlier judge on the emulated device, "
-        "and 21 stopped it. For an estimate out of sample, have somebody write attacks who knows "
+        "and 21 stopped it. `N18` is of the packets between judge and harness: on the emulated device the judge of the "
+        "day before called `N18_serves_the_judge_itself` correct and 2.01 times as fast; the others of `N18` gained "
+        "nothing there, where no clock is read. For an estimate out of sample, have somebody write attacks who knows "
         "`tests/adversarial` and not `devices/harness`, judge them once, and publish all outcomes before anything is "
         "mended.",
         "",

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -129,6 +130,9 @@ static void receive() {
     msghdr message{};
     message.msg_iov = &part, message.msg_iovlen = 1;
     for (int file = 3; file < 40; ++file) {
+        struct stat status {};
+        const bool is_socket = syscall(SYS_fstat, file, &status) == 0 && S_ISSOCK(status.st_mode);
+        if (is_socket && (read(file, &byte, 1) >= 0 || errno != EPERM)) throw std::runtime_error("it can be read");
         if (recvmsg(file, &message, 0) >= 0 || errno == EPERM) throw std::runtime_error(std::strerror(errno));
     }
 }

@@ -119,8 +119,8 @@ class Planted:
 
     @property
     def in_python(self) -> bool:
-        """Whether it is a Triton module."""
-        return language_of(self.source) is CandidateLanguage.TRITON
+        """Whether it is a Python module."""
+        return language_of(self.source) is not CandidateLanguage.CUDA
 
     def runs_on(self, device: DeviceKind) -> bool:
         """Whether it can be judged there."""

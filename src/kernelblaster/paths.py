@@ -67,6 +67,11 @@ def guards_source() -> Path:
     return _PACKAGE / "devices" / "harness" / "guards" / "guards.cpp"
 
 
+def inline_torch_source() -> Path:
+    """What stands for PyTorch's C++ interface before sources of a candidate's extensions."""
+    return _PACKAGE / "python_candidates" / "inline_torch.cuh"
+
+
 def cache_dir() -> Path:
     """Compiled harnesses, candidates and the emulator's core; safe to delete. `KERNELBLASTER_CACHE` moves it.
 

@@ -191,6 +191,27 @@ def test_triton_is_judged_where_it_is_installed_and_the_episode_allows_it(sessio
     assert step(episodes, RIGHT).language == "cuda"
 
 
+INLINE = "import torch\nfrom torch.utils.cpp_extension import load_inline\n\nclass ModelNew:\n    pass\n"
+
+
+def test_cuda_in_python_is_a_language_of_its_own(session, judge, monkeypatch) -> None:
+    monkeypatch.setattr("kernelblaster.environment.submission.has_triton", lambda: True)
+    judge.evaluate = lambda problem, source, **options: evaluation(Verdict.CORRECT).model_copy(
+        update={"language": language_of(source)}
+    )
+    episodes = session()
+    first = episodes.reset(problem_id="L1_23", languages=["inline"])
+    assert "load_inline" in first.problem_description
+    judged = step(episodes, f"Here:\n```python\n{INLINE}```\n")
+    assert (judged.language, judged.verdict) == ("inline", "correct")
+    for other in (PYTHON, RIGHT):
+        assert step(episodes, other).verdict == "no_code"
+    assert "load_inline" not in episodes.reset(problem_id="L1_23", languages=["triton"]).problem_description
+    assert step(episodes, INLINE, language="triton").verdict == "no_code"
+    episodes.reset(problem_id="L1_23")
+    assert [step(episodes, code).language for code in (INLINE, PYTHON, RIGHT)] == ["inline", "triton", "cuda"]
+
+
 def test_steps_before_reset_after_close_in_another_language_or_too_large_are_refused(session, monkeypatch) -> None:
     monkeypatch.setattr("kernelblaster.environment.submission.has_triton", lambda: False)
     episodes = session()

@@ -151,9 +151,9 @@ REFUSED: dict[str, tuple[RefusalKind, str]] = {
         candidate("with torch.cuda.stream(torch.cuda.Stream()):\n    return self.add(x, y, torch.empty_like(x))"),
     ),
     "compiled by torch": (RefusalKind.LAUNCH, candidate("return torch.compile(lambda: x + y)()")),
-    "CUDA inside Python": (
+    "CUDA in files": (
         RefusalKind.LAUNCH,
-        candidate("from torch.utils.cpp_extension import load_inline\nreturn load_inline(name='own', cuda_sources='')"),
+        candidate("from torch.utils.cpp_extension import load\nreturn load(name='own', sources=['own.cu'])"),
     ),
     "a call count": (
         RefusalKind.UNSTABLE,

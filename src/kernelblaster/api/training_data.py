@@ -140,6 +140,8 @@ def make_training_data(
     config = config or RunConfig()
     wanted = [named(Stage, stage) for stage in stages]
     told, written_in = named(PromptForm, form), named(CandidateLanguage, language)
+    if written_in is CandidateLanguage.INLINE:
+        raise UsageError(f"no prompts ask for {written_in}", hint="choose cuda or triton")
     layout = TrainingLayout(directory)
     catalogue = environment_problems(config, dataset=dataset)
     posed = [catalogue.find(name) for name in problems] or list(catalogue.problems)

@@ -59,7 +59,7 @@ class ResetRequest(BaseModel):
     """Problems are drawn from these, such as `1,2` or `level1`."""
     max_turns: Annotated[int, Field(ge=1, le=MOST_TURNS)] = MAX_TURNS
     languages: list[Language] = [Language.AUTO]
-    """That submissions may be written in; `triton` among them has the description say how."""
+    """That submissions may be written in; `triton` or `inline` among them has the description say how."""
     baseline: EpisodeBaseline | None = None
     """What speed-ups are against; as served if None."""
     tier: Tier = Tier.FULL

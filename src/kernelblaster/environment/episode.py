@@ -314,9 +314,10 @@ class KernelEnvironments:
 
 def _python_part(task: TaskText, languages: list[Language]) -> str:
     """What the description says of Python; nothing where it was not asked for."""
-    if Language.TRITON not in languages:
-        return ""
-    return task.python_alone if set(languages) == {Language.TRITON} else task.python_form
+    asked = set(languages)
+    triton = task.python_alone if asked == {Language.TRITON} else task.python_form
+    inline = task.inline_alone if asked == {Language.INLINE} else task.inline_form
+    return (triton if Language.TRITON in asked else "") + (inline if Language.INLINE in asked else "")
 
 
 def _levels(given: str | list[int | str]) -> tuple[int, ...]:

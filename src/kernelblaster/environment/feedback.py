@@ -24,7 +24,7 @@ _REASON_CHARACTERS = 400
 _LINES_SHOWN = 5
 _LINE_CHARACTERS = 160
 _ERROR_LINE = re.compile(
-    r"\bcandidate\.(?:cu[(:](?P<line>\d{1,7})\)?:? (?:fatal )?error|py\", line (?P<python_line>\d{1,7}))"
+    r"\bcandidate\.(?:(?:cu|py)[(:](?P<line>\d{1,7})\)?:? (?:fatal )?error|py\", line (?P<python_line>\d{1,7}))"
 )
 
 

@@ -26,9 +26,20 @@ class Language(StrEnum):
     """What a submission is said to be written in."""
 
     AUTO = "auto"
-    """Triton where the text is a Python module that defines `ModelNew`, else CUDA."""
+    """Where the text is a Python module that defines `ModelNew`, inline where it calls `load_inline`, else Triton; CUDA
+    where it is none."""
     CUDA = "cuda"
     TRITON = "triton"
+    INLINE = "inline"
+    """CUDA C++ in a Python module, by `torch.utils.cpp_extension.load_inline`."""
+
+
+_IN_PYTHON = frozenset({Language.TRITON, Language.INLINE})
+_NEEDS = {
+    Language.TRITON: "a module that defines ModelNew with kernels in Triton",
+    Language.INLINE: "a module that defines ModelNew and calls load_inline",
+}
+_NO_PYTHON = "Python modules are not judged here, for Triton is not installed; write a .cu file"
 
 
 class UnsupportedLanguage(UsageError):
@@ -68,9 +79,10 @@ def _size(code: str) -> int:
 
 def require_judged(language: Language) -> None:
     """Raise UnsupportedLanguage for a language, named by the caller, that is not judged here."""
-    if language is Language.TRITON and not has_triton():
+    if language in _IN_PYTHON and not has_triton():
         raise UnsupportedLanguage(
-            "Triton is not installed here", hint=f"{how_to_install('triton')}, or submit CUDA, language `cuda`"
+            "Triton is not installed here, with which Python modules are recorded",
+            hint=f"{how_to_install('triton')}, or submit CUDA, language `cuda`",
         )
 
 
@@ -83,7 +95,7 @@ def read_submission(code: str, language: Language, allowed: Collection[Language]
         allowed: languages of the episode; `AUTO` stands for all.
 
     Raises:
-        UnsupportedLanguage: Triton is named, and not installed.
+        UnsupportedLanguage: a language of Python modules is named, and Triton not installed.
         SubmissionTooLarge: of more than `MOST_BYTES`.
     """
     require_judged(language)
@@ -92,13 +104,15 @@ def read_submission(code: str, language: Language, allowed: Collection[Language]
     if not code.strip():
         return Submission(None, "nothing was submitted; write the complete file")
     module = None if language is Language.CUDA else _python_in(code)
-    found = Language.CUDA if module is None else Language.TRITON
+    found = Language.CUDA if module is None else Language(language_of(module))
     if language is Language.TRITON and module is None:
         return Submission(None, "this is no Python module that imports triton and defines ModelNew")
+    if language in _IN_PYTHON and found is not language:
+        return Submission(None, f"this is {found}, and no {language}: {_NEEDS[language]}")
     if Language.AUTO not in allowed and found not in allowed:
         return Submission(None, f"this is {found}; write {' or '.join(allowed)}")
     if module is not None:
-        return Submission(module) if has_triton() else Submission(None, "Triton is not judged here; write a .cu file")
+        return Submission(module) if has_triton() else Submission(None, _NO_PYTHON)
     if not has_fence(code):
         return Submission(code)
     try:
@@ -110,5 +124,5 @@ def read_submission(code: str, language: Language, allowed: Collection[Language]
 def _python_in(code: str) -> str | None:
     """The Python module in a submission; None where there is none."""
     blocks = [block["text"] for block in _PYTHON_BLOCK.finditer(code)] or ([] if has_fence(code) else [code])
-    modules = [text for text in blocks if language_of(text) is CandidateLanguage.TRITON]
+    modules = [text for text in blocks if language_of(text) is not CandidateLanguage.CUDA]
     return modules[-1] if modules else None

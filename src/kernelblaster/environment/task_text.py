@@ -44,6 +44,9 @@ class TaskText:
     """What a Python module must be, to be read after the description, where both languages are allowed."""
     python_alone: str
     """The same where a `.cu` file is not."""
+    inline_form: str
+    """As `python_form`, of CUDA in Python."""
+    inline_alone: str
     reference: str
     start: str
     gpu: str
@@ -69,13 +72,15 @@ def task_text(task: PosedProblem) -> TaskText:
     """What is told of a problem. Raises ProblemError."""
     return TaskText(
         description=f"{render('system')}\n\n{render('task', **task_values(task))}",
-        python_form=_python_form(task.problem, alone=False),
-        python_alone=_python_form(task.problem, alone=True),
+        python_form=_form("python_form", task.problem, alone=False),
+        python_alone=_form("python_form", task.problem, alone=True),
+        inline_form=_form("inline_form", task.problem, alone=False),
+        inline_alone=_form("inline_form", task.problem, alone=True),
         reference=reference_values(task)["reference"],
         start=read_start(task.problem),
         gpu=gpu_summary(task.facts),
     )
 
 
-def _python_form(problem: Problem, *, alone: bool) -> str:
-    return "\n\n" + render("python_form", scalars=", ".join(problem.scalars), alone=alone)
+def _form(name: str, problem: Problem, *, alone: bool) -> str:
+    return "\n\n" + render(name, scalars=", ".join(problem.scalars), alone=alone)

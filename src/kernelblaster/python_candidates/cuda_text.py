@@ -16,10 +16,12 @@ from kernelblaster.cuda_source.launcher import LAUNCHER
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.problems.driver_names import LauncherArgument
 from kernelblaster.problems.problem import TensorRole
+from kernelblaster.python_candidates.extension_text import CallText, extension_text
 from kernelblaster.python_candidates.plan import (
     CANDIDATE,
     CandidateRecording,
     CompiledKernel,
+    ExtensionCall,
     Extents,
     Fill,
     LaunchPlan,
@@ -84,10 +86,11 @@ def cuda_text(recording: CandidateRecording, extents: Sequence[Extents], launche
     ]
     return "\n".join(
         [
-            "// Written from a recording of a Triton candidate: its kernels as PTX, its launches at each size.",
+            "// Written from a recording of a candidate in Python: its kernels as PTX, its launches at each size.",
             "#include <cuda_runtime.h>",
             "#include <cstdint>",
             "#include <stdexcept>",
+            *([extension_text(recording.sources)] if recording.sources else []),
             *(function.text for function in functions),
             '#line 1 "launches.cu"',
             _ALLOCATE,
@@ -245,7 +248,10 @@ def _branch(
     """What a call at one size does."""
     yield f"    if ({_condition(extents, launcher)}) {{"
     tensors = _tensors(extents, launcher)
+    returned = {step.result for step in plan.steps if isinstance(step, ExtensionCall)}
     for index, buffer in enumerate(plan.buffers):
+        if buffer.tensor is None and index in returned:
+            continue  # what returns it has it allocated
         if buffer.tensor is None:
             yield f"        static char* scratch_{number}_{index} = nullptr;"
             memory = f"scratch(scratch_{number}_{index}, {max(buffer.bytes, 1)})"
@@ -254,8 +260,13 @@ def _branch(
         else:
             memory = f"(char*){tensors[buffer.tensor]}"
         yield f"        char* b{index} = {memory}; (void)b{index};"
+    calls = CallText(number, plan, extents)
+    yield from calls.opening()
     for step in plan.steps:
-        yield from _fill(step) if isinstance(step, Fill) else _launch(step, functions)
+        if isinstance(step, ExtensionCall):
+            yield from calls.call(step)
+        else:
+            yield from _fill(step) if isinstance(step, Fill) else _launch(step, functions)
     yield "        return;"
     yield "    }"
 

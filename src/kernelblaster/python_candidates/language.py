@@ -6,6 +6,7 @@ import re
 from enum import StrEnum
 
 _DEFINES_MODEL = re.compile(r"^class[ \t]+ModelNew\b", re.MULTILINE)
+_INLINE = re.compile(r"\bload_inline\b")
 _IMPORTS = re.compile(r"^[ \t]*(?:import|from)[ \t]+(?:torch|triton)\b", re.MULTILINE)
 
 
@@ -16,12 +17,12 @@ class CandidateLanguage(StrEnum):
     """CUDA C++ that defines the launcher."""
     TRITON = "triton"
     """A Python module that defines `ModelNew`, with kernels in Triton."""
+    INLINE = "inline"
+    """A Python module that defines `ModelNew`, with CUDA C++ for `torch.utils.cpp_extension.load_inline`."""
 
 
 def language_of(source: str) -> CandidateLanguage:
-    """Triton for a Python module that defines `ModelNew`, else CUDA."""
-    return (
-        CandidateLanguage.TRITON
-        if _DEFINES_MODEL.search(source) and _IMPORTS.search(source)
-        else CandidateLanguage.CUDA
-    )
+    """CUDA unless it is a Python module that defines `ModelNew`."""
+    if not (_DEFINES_MODEL.search(source) and _IMPORTS.search(source)):
+        return CandidateLanguage.CUDA
+    return CandidateLanguage.INLINE if _INLINE.search(source) else CandidateLanguage.TRITON

@@ -7,11 +7,15 @@ a program in another notation, and is judged as every program is.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorSpec
 from kernelblaster.sandbox.text import printable, printable_lines
 
@@ -23,6 +27,8 @@ MOST_BYTES = 1 << 40
 MOST_PTX = 8 << 20
 """Characters of one kernel."""
 MOST_KERNELS = 1024
+MOST_SOURCE, MOST_SOURCES = 1 << 18, 64
+"""Characters of a source of an extension, and how many there may be."""
 _MOST_WARNINGS = 16
 _MOST_REASON, _MOST_LOG = 500, 8000
 """Characters of what is said."""
@@ -134,7 +140,63 @@ class Fill(_Frozen):
     value: Annotated[int, Field(ge=0, le=255)]
 
 
-Step = Annotated[PlannedLaunch | Fill, Field(discriminator="step")]
+SCALAR_TYPES: Mapping[DType, str] = MappingProxyType(
+    {
+        DType.FLOAT64: "Double",
+        DType.FLOAT32: "Float",
+        DType.FLOAT16: "Half",
+        DType.BFLOAT16: "BFloat16",
+        DType.INT64: "Long",
+        DType.INT32: "Int",
+        DType.INT16: "Short",
+        DType.INT8: "Char",
+        DType.UINT8: "Byte",
+        DType.BOOL: "Bool",
+    }
+)
+"""Types of tensors that functions of extensions take, by PyTorch's names in C++."""
+
+
+def _known(dtype: DType) -> DType:
+    if dtype not in SCALAR_TYPES:
+        raise ValueError(f"no function of an extension takes {dtype}")
+    return dtype
+
+
+class TensorPlace(_Frozen):
+    """A contiguous tensor in a buffer."""
+
+    buffer: int
+    offset: Count
+    shape: Annotated[tuple[Count, ...], Field(max_length=64)]
+    dtype: Annotated[DType, AfterValidator(_known)]
+
+    @property
+    def bytes(self) -> int:
+        """That it takes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class CallArgument(_Frozen):
+    """An argument of a function of an extension: a tensor, what an earlier call returned, or a number."""
+
+    tensor: TensorPlace | None = None
+    result: int | None = None
+    """Place of that call among the calls of the plan."""
+    value: bool | Integer | float | None = None
+
+
+class ExtensionCall(_Frozen):
+    """A call of a function that CUDA sources of the candidate define."""
+
+    step: Literal["call"] = "call"
+    function: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]
+    arguments: Annotated[tuple[CallArgument, ...], Field(max_length=64)]
+    result: int | None = None
+    """The buffer that stands for what it returns; None where it returns nothing."""
+
+
+Step = Annotated[PlannedLaunch | Fill | ExtensionCall, Field(discriminator="step")]
 
 
 class LaunchPlan(_Frozen):
@@ -145,16 +207,34 @@ class LaunchPlan(_Frozen):
 
     @model_validator(mode="after")
     def _stays_in_its_buffers(self) -> Self:
+        calls = 0
         for step in self.steps:
-            spans = (
-                [(step.buffer, step.offset + step.bytes)]
-                if isinstance(step, Fill)
-                else [(one.buffer, one.offset) for one in step.arguments]
-            )
-            for buffer, end in spans:
+            for buffer, end in _spans(step):
                 if buffer is not None and not (0 <= buffer < len(self.buffers) and end <= self.buffers[buffer].bytes):
                     raise ValueError("a step lies outside the buffers")
+            if isinstance(step, ExtensionCall):
+                if any(one.result is not None and not 0 <= one.result < calls for one in step.arguments):
+                    raise ValueError("a call takes what no call before it has returned")
+                calls += 1
         return self
+
+
+def _spans(step: PlannedLaunch | Fill | ExtensionCall) -> list[tuple[int | None, int]]:
+    """Buffers that a step names, and where in them it ends."""
+    if isinstance(step, Fill):
+        return [(step.buffer, step.offset + step.bytes)]
+    if isinstance(step, PlannedLaunch):
+        return [(one.buffer, one.offset) for one in step.arguments]
+    tensors = [one.tensor for one in step.arguments if one.tensor is not None]
+    return [(step.result, 0), *((one.buffer, one.offset + one.bytes) for one in tensors)]
+
+
+class ExtensionSource(_Frozen):
+    """CUDA or C++ that the candidate has compiled, as it wrote it."""
+
+    text: Annotated[str, Field(max_length=MOST_SOURCE)]
+    line: Annotated[int, Field(ge=0, le=1 << 20)]
+    """Of the candidate, on which it begins; 0 where that is unknown."""
 
 
 class CompiledKernel(_Frozen):
@@ -169,6 +249,7 @@ class CandidateRecording(_Frozen):
 
     kernels: Annotated[tuple[CompiledKernel, ...], Field(max_length=MOST_KERNELS)]
     plans: tuple[LaunchPlan, ...]
+    sources: Annotated[tuple[ExtensionSource, ...], Field(max_length=MOST_SOURCES)] = ()
     warnings: Annotated[tuple[Line, ...], Field(max_length=_MOST_WARNINGS)] = ()
 
     @model_validator(mode="after")

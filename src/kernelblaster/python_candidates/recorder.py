@@ -19,9 +19,11 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import cpp_extension
 from triton.runtime import cache as triton_cache
 
 from kernelblaster.problems.problem import TensorRole
+from kernelblaster.python_candidates.extensions import Extensions
 from kernelblaster.python_candidates.plan import (
     ANSWER,
     CANDIDATE,
@@ -75,10 +77,16 @@ def record(path: Path, request: RecordingRequest) -> CandidateRecording:
     recorder = Recorder(request.gpu)
     recorder.install()
     stand_in_for_cuda(request.gpu)
+    cpp_extension.load_inline = Extensions(recorder).load_inline  # type: ignore[assignment]
     with FakeTensorMode(), WithoutGpu(), torch.no_grad():
         module = _execute(path)
         plans = tuple(_recorded_twice(recorder, module, extents) for extents in request.extents)
-    return CandidateRecording(kernels=tuple(recorder.kernels), plans=plans, warnings=tuple(recorder.warnings))
+    return CandidateRecording(
+        kernels=tuple(recorder.kernels),
+        plans=plans,
+        sources=tuple(recorder.sources),
+        warnings=tuple(recorder.warnings),
+    )
 
 
 def _execute(path: Path) -> ModuleType:
@@ -144,8 +152,9 @@ def _recorded(
     recorder: Recorder, model: torch.nn.Module, extents: Extents, given: dict[str, torch.Tensor]
 ) -> LaunchPlan:
     """The plan of one call. Raises Refused, and what the candidate raises."""
+    wanted = [spec for spec in extents.tensors if spec.role is TensorRole.OUTPUT]
     arguments = [given[one.tensor] if one.tensor is not None else one.value for one in extents.arguments]
-    with _tracing(recorder, CallTrace(given)) as trace:
+    with _tracing(recorder, CallTrace(given, wanted)) as trace:
         returned: Any = model(*arguments)
         return trace.finish(returned, extents.tensors)
 

@@ -40,7 +40,7 @@ _QUESTIONS = {
 }
 """About a tensor, not its values."""
 _VIEWS = {_ATEN.detach.default, _ATEN._unsafe_view.default, _ATEN._reshape_alias.default, _ATEN.alias.default}
-_CUDA_FORM = "submit CUDA C++ as a .cu file instead"
+_CUDA_FORM = "give the sources to load_inline, or submit them as a .cu file"
 
 
 class WithoutGpu(TorchFunctionMode):
@@ -165,8 +165,7 @@ def stand_in_for_cuda(gpu: RecordedGpu) -> None:
     for name in ("Stream", "ExternalStream", "Event", "stream", "set_stream", "CUDAGraph", "graph"):
         setattr(torch.cuda, name, _refusing(f"torch.cuda.{name}", one_stream))
     torch.compile = _refusing("torch.compile", "write the kernel in Triton")
-    for name in ("load", "load_inline"):
-        setattr(torch.utils.cpp_extension, name, _refusing(f"torch.utils.cpp_extension.{name}", _CUDA_FORM))
+    torch.utils.cpp_extension.load = _refusing("torch.utils.cpp_extension.load", _CUDA_FORM)
 
 
 def _refusing(name: str, hint: str) -> Any:

@@ -9,16 +9,21 @@ from typing import Any
 
 import torch
 
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorRole, TensorSpec
 from kernelblaster.python_candidates.plan import (
+    SCALAR_TYPES,
     Argument,
     Buffer,
+    CallArgument,
+    ExtensionCall,
     Fill,
     LaunchPlan,
     PlannedLaunch,
     Refusal,
     RefusalKind,
     Step,
+    TensorPlace,
 )
 
 ALIGNMENT = 16
@@ -52,15 +57,19 @@ class CallTrace:
 
     Attributes:
         given: tensors of the problem by name, whose memory is there before the call.
+        outputs: that the problem wants.
         refusal: the first thing that was refused, whatever the candidate made of the exception.
     """
 
     given: dict[str, torch.Tensor]
+    outputs: Sequence[TensorSpec] = ()
     refusal: Refusal | None = None
     _buffers: list[Buffer] = field(default_factory=list)
     _index: dict[int, int] = field(default_factory=dict)
     _steps: list[Step] = field(default_factory=list)
     _kept: list[torch.Tensor] = field(default_factory=list)
+    _results: dict[int, tuple[int, torch.Tensor]] = field(default_factory=dict)
+    """Buffer -> which call returned it, and what stands for it."""
 
     def __post_init__(self) -> None:
         for name, tensor in self.given.items():
@@ -99,6 +108,54 @@ class CallTrace:
     def launch(self, launch: PlannedLaunch) -> None:
         """A kernel was launched."""
         self._steps.append(launch)
+
+    def call(self, function: str, arguments: Sequence[object], *, returns: bool) -> torch.Tensor | None:
+        """A function of an extension is called; what stands for what it returns is as the output. Raises Refused."""
+        taken = tuple(self._argument(function, one) for one in arguments)
+        made = self._returned(function) if returns else None
+        number = sum(isinstance(step, ExtensionCall) for step in self._steps)
+        place = None if made is None else self.buffer(made)
+        self._steps.append(ExtensionCall(function=function, arguments=taken, result=place))
+        if made is not None and place is not None:
+            self._results[place] = (number, made)
+        return made
+
+    def _returned(self, function: str) -> torch.Tensor:
+        if len(self.outputs) != 1:
+            raise self.refuse(
+                RefusalKind.LAUNCH,
+                f"{function} returns a tensor of a problem with {len(self.outputs)} outputs",
+                "allocate them with torch.empty in forward and have a void function write them",
+            )
+        spec = self.outputs[0]
+        if spec.dtype not in SCALAR_TYPES:
+            raise self.refuse(RefusalKind.LAUNCH, f"{function} returns a tensor of {spec.dtype}", "submit a .cu file")
+        return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype.value), device="cuda")
+
+    def _argument(self, function: str, given: object) -> CallArgument:
+        """An argument of a function of an extension. Raises Refused."""
+        if isinstance(given, bool | int | float):
+            return CallArgument(value=given)
+        if not isinstance(given, torch.Tensor):
+            hint = "give tensors and numbers, and one torch::Tensor back"
+            raise self.refuse(RefusalKind.LAUNCH, f"{function} is given a {type(given).__name__}", hint)
+        found = self._results.get(self.buffer(given))
+        if found is not None:
+            number, whole = found
+            if given is whole:
+                return CallArgument(result=number)
+            hint = "its shape is known at run time alone; do that in C++"
+            raise self.refuse(RefusalKind.LAUNCH, f"{function} is given a view of what an extension returned", hint)
+        if not given.is_contiguous():
+            hint = "inputs and weights are contiguous; give those"
+            raise self.refuse(RefusalKind.LAUNCH, f"{function} is given a tensor that is not contiguous", hint)
+        name = str(given.dtype).removeprefix("torch.")
+        if name not in SCALAR_TYPES:
+            raise self.refuse(RefusalKind.LAUNCH, f"{function} is given a tensor of {name}", "use another type")
+        place = TensorPlace(
+            buffer=self.buffer(given), offset=offset_bytes(given), shape=tuple(given.shape), dtype=DType(name)
+        )
+        return CallArgument(tensor=place)
 
     def fill(self, tensor: torch.Tensor, value: float | bool) -> None:
         """A tensor was filled with a number. Raises Refused for one whose bytes differ."""

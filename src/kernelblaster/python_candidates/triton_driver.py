@@ -18,7 +18,14 @@ from triton.backends.driver import DriverBase
 from triton.backends.nvidia.compiler import CUDABackend
 from triton.runtime.driver import driver as drivers
 
-from kernelblaster.python_candidates.plan import Argument, CompiledKernel, PlannedLaunch, RecordedGpu, RefusalKind
+from kernelblaster.python_candidates.plan import (
+    Argument,
+    CompiledKernel,
+    ExtensionSource,
+    PlannedLaunch,
+    RecordedGpu,
+    RefusalKind,
+)
 from kernelblaster.python_candidates.trace import CallTrace
 
 _THREADS_PER_WARP = 32
@@ -46,6 +53,7 @@ class Recorder:
 
     gpu: RecordedGpu
     kernels: list[CompiledKernel] = field(default_factory=list)
+    sources: list[ExtensionSource] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
     trace: CallTrace | None = None
 

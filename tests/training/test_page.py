@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from kernelblaster.config.training import TrainConfig
 from kernelblaster.errors import UsageError
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.page import curve_of, write_page
+from kernelblaster.training.phases import PhaseCost
 from kernelblaster.training.rollouts import Rollout, RolloutHeader, RolloutStore
+from kernelblaster.training.stage_records import StageRecord, write_record
 from kernelblaster.training.stages import Stage
 
 
@@ -40,6 +43,21 @@ def test_a_page_has_a_line_for_each_training(tmp_path: Path) -> None:
     assert one.count("<polyline") == 3
     assert "<b>" not in page.read_text()
     assert not write_page([TrainingLayout(tmp_path / "none")], page)
+
+
+def test_a_page_tells_what_phases_took(tmp_path: Path) -> None:
+    layouts = [trained(tmp_path / str(seed), 0.5) for seed in range(2)]
+    for layout, seconds in zip(layouts, (1.5, 2.5), strict=True):
+        record = StageRecord(
+            stage="frontend", updates=1, config=TrainConfig(), model_sha256="", plan={}, conditions={}, versions={},
+            data_sha256="", begins_with="", rows=1, left_out=0,
+            phases={"judging": PhaseCost(seconds=[seconds], peak_gib=10 * seconds)},
+        )  # fmt: skip
+        write_record(layout.stage(Stage.FRONTEND), record)
+    page = tmp_path / "page.html"
+    assert write_page(layouts, page)
+    row = page.read_text().partition("<td>judging</td>")[2].partition("</tr>")[0]
+    assert [cell.partition("<")[0] for cell in row.split("<td>")[1:]] == ["2", "2", "4", "25.00"]
 
 
 def test_measured_and_modelled_rewards_never_share_a_page(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from kernelblaster.storage.records import differing_fields
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import Metrics, by_step, metrics_of, speedup
 from kernelblaster.training.rollouts import ROLLOUTS, Rollout, RolloutHeader, read_header, read_rollouts
+from kernelblaster.training.stage_records import read_record
 from kernelblaster.training.stages import Stage
 
 WIDTH, HEIGHT = 480, 120
@@ -48,6 +51,17 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class PhaseView:
+    """What a phase took in all trainings: seconds of one time and in all, most GPU memory."""
+
+    name: str
+    times: int
+    median_s: float
+    total_s: float
+    peak_gib: float | None
+
+
+@dataclass(frozen=True)
 class StageView:
     """A stage's part of the page; totals are of all trainings together."""
 
@@ -57,6 +71,7 @@ class StageView:
     totals: Metrics
     curves: tuple[Curve, ...]
     best: tuple[Rollout, ...]
+    phases: tuple[PhaseView, ...]
 
 
 def write_page(layouts: Sequence[TrainingLayout], path: Path) -> bool:
@@ -93,7 +108,18 @@ def _view(directories: Sequence[Path], stage: Stage) -> StageView | None:
         totals=_totals(trainings),
         curves=tuple(curve for curve in found if curve is not None),
         best=tuple(_best(every)),
+        phases=tuple(_phases(directories)),
     )
+
+
+def _phases(directories: Sequence[Path]) -> Iterator[PhaseView]:
+    records = [record for one in directories if (record := read_record(one)) is not None]
+    for name in dict.fromkeys(name for record in records for name in record.phases):
+        costs = [record.phases[name] for record in records if name in record.phases]
+        seconds = [one for cost in costs for one in cost.seconds]
+        if seconds:
+            peak = max((cost.peak_gib for cost in costs if cost.peak_gib is not None), default=None)
+            yield PhaseView(name, len(seconds), statistics.median(seconds), math.fsum(seconds), peak)
 
 
 def _totals(trainings: Sequence[Sequence[Rollout]]) -> Metrics:

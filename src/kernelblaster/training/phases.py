@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-
-import torch
 from pydantic import BaseModel
 
 GIB = 1 << 30
 PREPARING, GENERATING, JUDGING, UPDATING, SAVING = "preparing", "generating", "judging", "updating", "saving"
-_ENDED_BY = {
+ENDED_BY = {
     "generating": PREPARING, "generated": GENERATING, "judged": JUDGING, "updated": UPDATING, "saving": SAVING,
     "saved": SAVING,
 }  # fmt: skip
@@ -24,29 +20,3 @@ class PhaseCost(BaseModel):
     """Each time, in order."""
     peak_gib: float | None = None
     """Most GPU memory that PyTorch held; None without a GPU. A judge's processes hold theirs apart."""
-
-
-class PhaseMeter:
-    """Measures phases by the moments that a stage tells.
-
-    Args:
-        before: what earlier starts of the stage took.
-    """
-
-    def __init__(self, before: Mapping[str, PhaseCost]) -> None:
-        self.phases = {name: phase.model_copy(deep=True) for name, phase in before.items()}
-        self._last = time.monotonic()
-
-    def __call__(self, moment: str) -> None:
-        """A phase ends now."""
-        phase = self.phases.setdefault(_ENDED_BY[moment], PhaseCost())
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-            phase.peak_gib = max(phase.peak_gib or 0.0, torch.cuda.max_memory_allocated() / GIB)
-            torch.cuda.reset_peak_memory_stats()
-        now = time.monotonic()
-        if moment == "saved":
-            phase.seconds[-1] += now - self._last
-        else:
-            phase.seconds.append(now - self._last)
-        self._last = now

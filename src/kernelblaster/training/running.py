@@ -28,7 +28,8 @@ from kernelblaster.training.grpo import OnStep, StageRun, train
 from kernelblaster.training.judging import Scorer, StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import metrics_of
-from kernelblaster.training.phases import PhaseCost, PhaseMeter
+from kernelblaster.training.phase_meter import PhaseMeter
+from kernelblaster.training.phases import PhaseCost
 from kernelblaster.training.policy import (
     Policy,
     is_complete,

@@ -127,6 +127,7 @@ class Court:
 
     def __init__(self, device: Device, inputs: InputStore) -> None:
         self._device = device
+        self._shared = InCompany(device)
         self._inputs = inputs
         self._problems: dict[str, Problem] = {}
         self._evaluators: dict[tuple[object, ...], Evaluator] = {}
@@ -143,14 +144,18 @@ class Court:
         passes has passed in spite of the others.
         """
         tier = Tier.FULL if planted.kind is Kind.HONEST else Tier.CORRECT
-        return self._judge(planted, InCompany(self._device), tier)
+        return self._judge(planted, self._shared, tier)
 
-    def _judge(self, planted: Planted, device: Device, tier: Tier) -> TrustRow:
+    def judge_beside_others(self, planted: Planted) -> TrustRow:
+        """As `judge`, but others may be verified meanwhile, and nobody while it is timed: for who leaves others alone."""
+        return self._judge(planted, self._device, Tier.FULL, trusted=True)
+
+    def _judge(self, planted: Planted, device: Device, tier: Tier, *, trusted: bool = False) -> TrustRow:
         began = time.monotonic()
         evaluation: Evaluation | None = None
         try:
             problem = self._problem(planted.problem)
-            evaluator = self._evaluator(planted, device)
+            evaluator = self._evaluator(planted, device, trusted=trusted)
             twin = _twin(planted, problem)
             evaluation = evaluator.evaluate(problem, planted.source, baseline=twin, profile=False, tier=tier)
             outcome, reason = _outcome(planted, problem, evaluation, evaluator)
@@ -171,12 +176,14 @@ class Court:
             judge=judge_digest(),
         )
 
-    def _evaluator(self, planted: Planted, device: Device) -> Evaluator:
+    def _evaluator(self, planted: Planted, device: Device, *, trusted: bool) -> Evaluator:
         sets = EvaluationConfig().input_sets if planted.sets is None else planted.sets
-        config = EvaluationConfig(timeout_s=planted.timeout_s, max_seconds_timing=TIMING_SECONDS, input_sets=sets)
+        config = EvaluationConfig(
+            timeout_s=planted.timeout_s, max_seconds_timing=TIMING_SECONDS, input_sets=sets, in_company=trusted
+        )
         size = planted.size_on(device.facts.kind)
         libraries, precision = planted.libraries, planted.precision
-        key = (device, planted.timeout_s, sets, size, libraries, precision)
+        key = (device, planted.timeout_s, sets, size, libraries, precision, trusted)
         with self._lock:  # what an evaluator finds out about a problem holds for all kernels
             if key not in self._evaluators:
                 self._evaluators[key] = Evaluator(

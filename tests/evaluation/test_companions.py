@@ -12,6 +12,7 @@ from kernelblaster.devices.base import PerturbationKind
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.inputs.companions import accompany
 from kernelblaster.evaluation.inputs.drawing import density, perturbation_of
+from kernelblaster.evaluation.inputs.leading import places_of
 from kernelblaster.problems.problem import Precision
 
 MATMUL, TRANSPOSED = "level1/001_Square_matrix_multiplication", "level1/016_Matmul_with_transposed_A"
@@ -32,7 +33,7 @@ TIMED = {
 def hard(shape: tuple[int, ...], seed: int, stored: torch.dtype, *, one_number: bool = False) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(shape, generator=generator)
-    return accompany(values, 6, generator, stored, one_number=one_number)
+    return accompany(values, 6, generator, places_of(generator), stored, one_number=one_number)
 
 
 @given(

@@ -36,3 +36,9 @@ def beside(item: tuple[Path, float]) -> list[float]:
     seen = [float(path.name.partition("-")[0]) for path in folder.iterdir() if path != own]
     own.unlink()
     return seen
+
+
+def by_whom(item: tuple[str, int]) -> tuple[int, str]:
+    """Who processes an item, and on how many threads it may compute."""
+    time.sleep(0.05)
+    return os.getpid(), os.environ["OMP_NUM_THREADS"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
 import pytest
-from pool_work import BREAK, DIE, HANG, beside, fit, square
+from pool_work import BREAK, DIE, HANG, beside, by_whom, fit, square
 
 from kernelblaster.runs.worker_pool import WorkerLost, WorkerPool
 
@@ -53,3 +54,17 @@ def test_an_item_that_waits_for_room_starts_when_the_one_before_it_is_lost() -> 
 
     assert isinstance(found[DIE], WorkerLost)
     assert (found[3], found[4]) == (9, 16)
+
+
+def test_items_of_a_kind_stay_with_a_worker_and_no_worker_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    items = [("rare", 0), *(("usual", number) for number in range(20)), ("rare", 1), ("rare", 2)]
+
+    found = dict(WorkerPool(by_whom, workers=2, limit_s=60.0, kind=lambda item: item[0]).run(items))
+
+    assert set(found) == set(items)
+    workers = {kind: {found[item][0] for item in items if item[0] == kind} for kind in ("rare", "usual")}
+    assert len(workers["rare"]) == 1
+    assert workers["rare"] <= workers["usual"], "who has done its own kind helps with the others"
+    assert {threads for _, threads in found.values()} == {str(max(len(os.sched_getaffinity(0)) // 2, 1))}
+    assert "OMP_NUM_THREADS" not in os.environ

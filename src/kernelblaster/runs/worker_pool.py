@@ -7,10 +7,12 @@ that hangs. Here its item fails and the others go on.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -20,6 +22,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 _POLL_S = 0.5
+_THREADS = "OMP_NUM_THREADS"
 
 
 @dataclass(frozen=True)
@@ -49,22 +52,30 @@ class _Worker(Generic[Item]):
 
 
 class _Queue(Generic[Item]):
-    """Items in their order, but for those that wait for room."""
+    """Items in their order, but for those that wait for room or suit another worker better."""
 
     def __init__(
-        self, items: Iterable[Item], room: Callable[[Sequence[Item]], bool], may_start: Callable[[], bool]
+        self,
+        items: Iterable[Item],
+        room: Callable[[Sequence[Item]], bool],
+        may_start: Callable[[], bool],
+        kind: Callable[[Item], Hashable] | None,
     ) -> None:
-        self._items, self._room, self._may_start = iter(items), room, may_start
-        self._waiting: list[Item] = []
+        self._items, self._room, self._may_start, self._kind = iter(items), room, may_start, kind
+        self._waiting: list[Item] = [] if kind is None else list(self._items)
         self._taken: list[Item] = []
 
-    def take(self) -> Item | None:
-        """The next item that may be processed now; None when there is none, or no more may start."""
+    def take(self, after: Item | None = None) -> Item | None:
+        """The next item that may be processed now, by who has processed `after`.
+
+        None when there is none, or no more may start.
+        """
         if not self._may_start():
             return None
-        for place, item in enumerate(self._waiting):
+        for item in self._waiting if self._kind is None else self._suited(self._kind, after):
             if self._has_room(item):
-                self._taken.append(self._waiting.pop(place))
+                self._waiting = [one for one in self._waiting if one is not item]
+                self._taken.append(item)
                 return item
         for item in self._items:
             if self._has_room(item):
@@ -72,6 +83,18 @@ class _Queue(Generic[Item]):
                 return item
             self._waiting.append(item)
         return None
+
+    def _suited(self, kind: Callable[[Item], Hashable], after: Item | None) -> list[Item]:
+        """What waits: of the kind of `after` first, then what no worker is at, then what there is most of."""
+        kinds = {id(item): kind(item) for item in self._waiting}
+        busy, left = {kind(item) for item in self._taken}, Counter(kinds.values())
+        own = None if after is None else kind(after)
+
+        def unsuited(item: Item) -> tuple[bool, bool, int]:
+            its = kinds[id(item)]
+            return (after is None or its != own), its in busy, -left[its] if its in busy else 0
+
+        return sorted(self._waiting, key=unsuited)
 
     def _has_room(self, item: Item) -> bool:
         return not self._taken or self._room([*self._taken, item])
@@ -91,18 +114,21 @@ class WorkerPool(Generic[Item, Result]):
         limit_s: an item that takes longer is given up.
         room: whether the machine has room for these at once, asked again whenever one could start; one alone always
             may. Others overtake an item for which there is no room.
+        kind: items of one kind share what their worker keeps, and go to one worker as far as that keeps all busy; None:
+            all are alike.
     """
 
     function: Callable[[Item], Result]
     workers: int
     limit_s: float
     room: Callable[[Sequence[Item]], bool] = lambda _: True
+    kind: Callable[[Item], Hashable] | None = None
 
     def run(
         self, items: Iterable[Item], may_start: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[Item, Result | WorkerLost]]:
         """Each item with its result, as results come; an item that has started is always finished."""
-        queue, workers = _Queue(items, self.room, may_start), list[_Worker[Item]]()
+        queue, workers = _Queue(items, self.room, may_start, self.kind), list[_Worker[Item]]()
         try:
             while True:
                 while len(workers) < self.workers and (item := queue.take()) is not None:
@@ -112,7 +138,7 @@ class WorkerPool(Generic[Item, Result]):
                 for worker in self._finished(workers):
                     item, result = worker.item, self._result(worker)
                     queue.done(item)
-                    following = None if isinstance(result, WorkerLost) else queue.take()
+                    following = None if isinstance(result, WorkerLost) else queue.take(item)
                     if following is None:
                         workers.remove(worker)
                         _stop(worker)
@@ -127,7 +153,8 @@ class WorkerPool(Generic[Item, Result]):
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(self.function, theirs), daemon=True)
-        process.start()
+        with _threads_of_each(self.workers):
+            process.start()
         theirs.close()
         worker = _Worker(process, ours, item, 0.0)
         self._send(worker, item)
@@ -185,6 +212,19 @@ def run_all(
             yield item, result
     if again:
         yield from pool(1).run(again, may_start)
+
+
+@contextmanager
+def _threads_of_each(workers: int) -> Iterator[None]:
+    """Processes started meanwhile compute on their share of the cores, unless the user has said on how many."""
+    if _THREADS in os.environ:
+        yield
+        return
+    os.environ[_THREADS] = str(max(len(os.sched_getaffinity(0)) // workers, 1))
+    try:
+        yield
+    finally:
+        os.environ.pop(_THREADS, None)
 
 
 def _serve(function: Callable[[Item], Result], pipe: Connection) -> None:

@@ -161,7 +161,7 @@ def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int, pi
         pieces: which elements are compared; None: all.
     """
     try:
-        with borrowed_memory() as device:
+        with borrowed_memory(budget.spec.elements) as device:
             return _compare_on(device, path, reference, budget, poison, pieces)
     except DeviceMemoryFull:
         # The candidate is still there, and may hold all of the GPU's memory: no reason not to judge it.
@@ -272,7 +272,7 @@ def _bytes_of_flags(values: torch.Tensor) -> torch.Tensor:
 def tells_apart(reference: torch.Tensor, other: torch.Tensor, budget: Budget, pieces: Pieces | None = None) -> bool:
     """Whether `other`, which is whole, in place of a floating-point `reference` would be refused."""
     spec, expected_flat, other_flat = budget.spec, reference.reshape(-1), other.reshape(-1)
-    with borrowed_memory() as device:
+    with borrowed_memory(spec.elements) as device:
         strays = 0
         for start, stop, place in _stretches(budget, pieces, CHUNK_ELEMENTS):
             expected = expected_flat[place : place + stop - start].to(device).double()

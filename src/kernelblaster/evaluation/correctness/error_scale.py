@@ -304,7 +304,7 @@ def _pool(largest: torch.Tensor, counts: torch.Tensor, most: int) -> torch.Tenso
     last = torch.maximum(torch.maximum(least, bins + 1), torch.minimum(enough, bins + POOL_REACH))[:, None]
     taken = (bins >= bins[:, None] - 1) & (bins <= last)
     seen = torch.where(taken, counts, 0).sum(dim=1)
-    luck = torch.tensor([_luck(int(count)) for count in seen], dtype=torch.float64)
+    luck = torch.tensor([_luck(count) for count in seen.tolist()], dtype=torch.float64)
     return torch.where(taken, largest, 0.0).amax(dim=1) * luck
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING
 
 import torch
@@ -25,7 +26,7 @@ from kernelblaster.evaluation.inputs.drawing import (
     transform,
 )
 from kernelblaster.evaluation.inputs.integers import FLAGS, rearranged, transform_integers
-from kernelblaster.evaluation.inputs.leading import Leading, burst, leading_input, mask, mix
+from kernelblaster.evaluation.inputs.leading import Leading, burst, leading_input, mask, mix, places_of
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation, mirror_of
 from kernelblaster.evaluation.inputs.recipes import Recipe
 from kernelblaster.evaluation.inputs.tensors import (
@@ -63,16 +64,20 @@ class Draw:
 def draw(reference: Reference, workload: str, specs: Sequence[TensorSpec], recipe: Recipe, seed: int) -> Draw:
     """Draw input tensors and weights by a recipe from a seed, and quantise them as `specs` says.
 
-    They are drawn on the compute device: a host's one generator takes seconds for what a GPU draws in milliseconds.
-    A seed gives the same values on devices of one kind. Where a GPU's memory does not suffice, the host draws.
+    Large ones are drawn on a GPU: a host's one generator takes seconds for what it draws in milliseconds. A seed gives
+    the same values on devices of one kind. Where a GPU's memory does not suffice, the host draws.
 
     Raises ProblemError.
     """
     asked = (reference, workload, specs, recipe, seed)
     with TORCH:
-        with suppress(DeviceMemoryFull), borrowed_memory() as device:
+        with suppress(DeviceMemoryFull), borrowed_memory(_elements(specs)) as device:
             return _draw_on(device, *asked)
         return _draw_on(torch.device("cpu"), *asked)
+
+
+def _elements(specs: Sequence[TensorSpec]) -> int:
+    return sum(spec.elements for spec in specs)
 
 
 def _draw_on(
@@ -103,7 +108,7 @@ def _draw_on(
         if recipe.accompanied:
             _accompany(reference.problem, specs, inputs, leading, exponent, generator)
         elif leading is None and distribution in (Distribution.MIXED, Distribution.BURST):
-            _burst(reference.problem, inputs, exponent, generator)
+            _burst(reference.problem, inputs, exponent, places_of(generator))
         weights = {
             name: (randomize_constants(tensor.to(device), generator) if tensor.is_floating_point() else tensor).to(
                 device, stored[name], copy=True
@@ -149,19 +154,20 @@ def _accompany(
     generator: torch.Generator,
 ) -> None:
     """Each input beside the leading one that may change becomes hard."""
+    places = places_of(generator)
     one_number = not next(spec.shape for spec in specs if spec.role is TensorRole.OUTPUT)
     for name, tensor in inputs.items():
         if (leading is None or name != leading.name) and _may_change(problem, name, tensor):
-            hard = accompany(tensor.float(), exponent, generator, tensor.dtype, one_number=one_number)
+            hard = accompany(tensor.float(), exponent, generator, places, tensor.dtype, one_number=one_number)
             inputs[name] = hard.to(tensor.dtype)
 
 
-def _burst(problem: Problem, inputs: dict[str, torch.Tensor], exponent: int, generator: torch.Generator) -> None:
+def _burst(problem: Problem, inputs: dict[str, torch.Tensor], exponent: int, places: Random) -> None:
     """Each input that may change gets a piece that decides sums over it, larger by 2 to the `exponent`."""
     for name, tensor in inputs.items():
         if _may_change(problem, name, tensor):
             values = tensor.float().contiguous()
-            inputs[name] = burst(values.clone(), values, 2.0**exponent, values.numel(), generator).to(tensor.dtype)
+            inputs[name] = burst(values.clone(), values, 2.0**exponent, values.numel(), places).to(tensor.dtype)
 
 
 def _drawn_as(
@@ -208,7 +214,7 @@ def perturb(
 
     Raises ProblemError, DeviceMemoryFull.
     """
-    with TORCH, borrowed_memory() as device, _seeded(key.seed, device, specs):
+    with TORCH, borrowed_memory(_elements(specs)) as device, _seeded(key.seed, device, specs):
         module = reference.model(key.workload)
         values = {
             spec.name: apply_perturbation(

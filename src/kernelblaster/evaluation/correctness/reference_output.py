@@ -86,7 +86,7 @@ def solve(
 
     With a `secret`, which decides their places, pieces of floating-point outputs are kept alone.
     """
-    with TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
+    with TORCH, torch.no_grad(), _numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
         exact, notes = _exact_dtype(drawn, outputs, device)
         references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device)
@@ -126,7 +126,7 @@ def _losses(drawn: Draw, mixed: Leading, device: torch.device) -> torch.Tensor:
 
 def exact_result(drawn: Draw, outputs: Sequence[TensorSpec]) -> tuple[torch.Tensor, ...]:
     """The reference of a draw alone, on the CPU; `outputs` in the problem's order."""
-    with TORCH, torch.no_grad(), _numerics(), borrowed_memory() as device:
+    with TORCH, torch.no_grad(), _numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
         return tuple(result.cpu() for result in _run(drawn, _exact_dtype(drawn, outputs, device)[0], device))
 
 
@@ -205,11 +205,17 @@ def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch
         return _run(drawn, dtype, device)
 
 
+def _elements(drawn: Draw, outputs: Sequence[TensorSpec]) -> int:
+    """Of everything that is given and returned."""
+    given = sum(t.numel() for t in (*drawn.inputs.values(), *drawn.weights.values()))
+    return given + sum(spec.elements for spec in outputs)
+
+
 def _exact_dtype(
     drawn: Draw, outputs: Sequence[TensorSpec], device: torch.device
 ) -> tuple[torch.dtype, tuple[str, ...]]:
-    given = sum(t.numel() for t in (*drawn.inputs.values(), *drawn.weights.values()))
-    wanted = 8 * (given + _COPIES * sum(spec.elements for spec in outputs))
+    returned = sum(spec.elements for spec in outputs)
+    wanted = 8 * (_elements(drawn, outputs) + (_COPIES - 1) * returned)
     if wanted <= _MEMORY_SHARE * _free_memory(device):
         return torch.float64, ()
     return torch.float32, ("the reference was computed in float32: float64 needs more memory than is free",)

@@ -10,9 +10,11 @@ would see what became of this one.
 
 from __future__ import annotations
 
+from random import Random
+
 import torch
 
-from kernelblaster.evaluation.inputs.leading import Burst, burst, piece, rival, tiny_factor, uniform
+from kernelblaster.evaluation.inputs.leading import Burst, burst, piece, rival, tiny_factor
 
 _LEAST = 64
 """Elements below which a tensor has no place for stretches and pieces."""
@@ -24,14 +26,21 @@ _LEAST_HEIGHT, _WIDEST = 2.0, 2.0
 
 
 def accompany(
-    values: torch.Tensor, exponent: int, generator: torch.Generator, stored: torch.dtype, *, one_number: bool
+    values: torch.Tensor,
+    exponent: int,
+    generator: torch.Generator,
+    places: Random,
+    stored: torch.dtype,
+    *,
+    one_number: bool,
 ) -> torch.Tensor:
     """Make an input hard that does not lead; a tensor of its own, float32.
 
     Args:
         values: normal ones, float32.
         exponent: of the mixture beside it.
-        generator: decides the places.
+        generator: decides which elements stay of a stretch that is nearly zero.
+        places: decides where stretches and pieces lie.
         stored: type that they will be stored in.
         one_number: whether the output is one.
     """
@@ -40,14 +49,14 @@ def accompany(
     hard = values.clone(memory_format=torch.contiguous_format)
     flat, given, factor = hard.view(-1), values.reshape(-1), 2.0**exponent
     count, spread = flat.numel(), float(values.std(correction=0))
-    start, stop = piece(count, _STRETCH * count, generator)
+    start, stop = piece(count, _STRETCH * count, places)
     flat[start:stop] *= tiny_factor(stored)
-    start, stop = piece(count, _STRETCH * count, generator)
+    start, stop = piece(count, _STRETCH * count, places)
     flat[start:stop] *= torch.rand(stop - start, generator=generator, device=flat.device) < _FEW
     most = min(_WIDEST * factor, (_ENERGY * count) ** 0.5)
     for number in range(_PIECES if most > _LEAST_HEIGHT else 0):
-        height = most * (_LEAST_HEIGHT / most) ** max(uniform(-2.0, 1.0, generator), 0.0)
-        start, stop = piece(count, _ENERGY * count / height**2, generator)
+        height = most * (_LEAST_HEIGHT / most) ** max(places.uniform(-2.0, 1.0), 0.0)
+        start, stop = piece(count, _ENERGY * count / height**2, places)
         match Burst(number % Burst.NOWHERE):
             case Burst.SCALED:
                 flat[start:stop] = height * given[start:stop]
@@ -56,6 +65,6 @@ def accompany(
             case Burst.ELEMENT:
                 flat[start] = spread * most
     if one_number:
-        burst(hard, values, *rival(factor, count, generator), generator)
+        burst(hard, values, *rival(factor, count, places), places)
     limit = float(torch.finfo(stored).max)
     return hard.clamp_(-limit, limit)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from random import Random
 
 import torch
 
@@ -191,6 +192,7 @@ def mix(
         masks: how some samples are masked besides, see `mask_samples`; None: none are.
     """
     counts = _counts(values.shape[0], _SHARES if masks is None else _SHARES_WITH_MASKS)
+    places = places_of(generator)
     mixed, factor = values.clone(memory_format=torch.contiguous_format), 2.0**exponent
     distance = factor * float(values.std())
     kinds, start, begins = list(counts), 0, {}
@@ -200,12 +202,12 @@ def mix(
         start += counts[kinds[place]]
         match kinds[place]:
             case "normal":
-                _disturb(part, factor, generator)
+                _disturb(part, factor, generator, places)
             case "above":
                 part += distance
             case "below":
                 part -= distance
-                _turn(part[len(part) // 2 :], generator)
+                _turn(part[len(part) // 2 :], places)
             case "large":
                 part *= factor
                 _raise_one(part, _PEAK * distance, generator)
@@ -219,8 +221,8 @@ def mix(
     few = counts["large"] == 0
     begin, count = (begins["normal"], counts["normal"]) if few else (begins["large"], counts["large"])
     region = slice(begin, begin + count)
-    height, energy = rival(factor, mixed.numel(), generator, _FEW_SHARE if few else None)
-    burst(mixed[region], values[region], height, energy, generator)
+    height, energy = rival(factor, mixed.numel(), places, _FEW_SHARE if few else None)
+    burst(mixed[region], values[region], height, energy, places)
     return mixed
 
 
@@ -233,9 +235,9 @@ def _counts(samples: int, shares: dict[str, int]) -> dict[str, int]:
     return counts
 
 
-def rival(factor: float, elements: int, generator: torch.Generator, share: float | None = None) -> tuple[float, float]:
+def rival(factor: float, elements: int, places: Random, share: float | None = None) -> tuple[float, float]:
     """Factor and energy, as of `burst`, of a piece that decides sums over a whole mixture; the share is random."""
-    chosen = uniform(*_SHARE, generator) if share is None else share
+    chosen = places.uniform(*_SHARE) if share is None else share
     return _FARTHEST * factor, chosen * _OF_MIXTURE * factor**2 * elements
 
 
@@ -244,9 +246,7 @@ def tiny_factor(stored: torch.dtype) -> float:
     return _TINY.get(stored, _TINY_ELSEWHERE)
 
 
-def burst(
-    into: torch.Tensor, values: torch.Tensor, factor: float, energy: float, generator: torch.Generator
-) -> torch.Tensor:
+def burst(into: torch.Tensor, values: torch.Tensor, factor: float, energy: float, places: Random) -> torch.Tensor:
     """Put a short piece of large values at a random place, in place.
 
     Args:
@@ -254,15 +254,15 @@ def burst(
         values: usual ones, of the same shape.
         factor: the piece is so many times larger than these.
         energy: sum of squares of the piece, in units of their mean square.
-        generator: decides the place.
+        places: decides the place.
     """
     flat, given = into.view(-1), values.reshape(-1)
-    start, stop = piece(flat.numel(), energy / factor**2, generator)
+    start, stop = piece(flat.numel(), energy / factor**2, places)
     flat[start:stop] = factor * given[start:stop]
     return into
 
 
-def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator) -> None:
+def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator, places: Random) -> None:
     """Let a small random place decide what becomes of most samples, see `Burst`."""
     if not part.numel():
         return
@@ -270,10 +270,10 @@ def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator) -> N
     spread, most = float(rows.std(correction=0)), _WIDEST * factor
     for number, row in enumerate(rows[:: max(rows.shape[0] // _DISTURBED, 1)]):
         # As short as can be two times of three: who looks at an eighth of the tiles sees most longer ones.
-        height = most * min(_LEAST_FACTOR / most, 1.0) ** max(uniform(-2.0, 1.0, generator), 0.0)
+        height = most * min(_LEAST_FACTOR / most, 1.0) ** max(places.uniform(-2.0, 1.0), 0.0)
         if number % len(Burst) != Burst.NOWHERE:
             row.normal_(0.0, spread, generator=generator)
-        start, stop = piece(row.numel(), uniform(0.25, 1.0, generator) * row.numel() / height**2, generator)
+        start, stop = piece(row.numel(), places.uniform(0.25, 1.0) * row.numel() / height**2, places)
         match Burst(number % len(Burst)):
             case Burst.SCALED:
                 row[start:stop] *= height
@@ -283,11 +283,11 @@ def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator) -> N
                 row[start] += spread * most
 
 
-def _turn(part: torch.Tensor, generator: torch.Generator) -> None:
+def _turn(part: torch.Tensor, places: Random) -> None:
     """Let a short piece of samples far from zero lie on the other side of it: their sums change, too; in place."""
     rows = _samples(part)
     for row in rows[:: max(rows.shape[0] // _DISTURBED, 1)]:
-        start, stop = piece(row.numel(), row.numel() * _LEAST_TURN ** uniform(0.5, 1.0, generator), generator)
+        start, stop = piece(row.numel(), row.numel() * _LEAST_TURN ** places.uniform(0.5, 1.0), places)
         row[start:stop].neg_()
 
 
@@ -296,17 +296,16 @@ def _samples(part: torch.Tensor) -> torch.Tensor:
     return part.flatten(1) if part.ndim > 1 else part[None]
 
 
-def piece(count: int, wanted: float, generator: torch.Generator) -> tuple[int, int]:
+def places_of(generator: torch.Generator) -> Random:
+    """Decides places on the host, the same for the same seed: who asks a GPU's generator waits for each answer."""
+    return Random(generator.initial_seed())
+
+
+def piece(count: int, wanted: float, places: Random) -> tuple[int, int]:
     """Begin and end of a piece of so many of `count` elements, at least one, at a random place."""
     length = min(max(round(wanted), 1), count)
-    start = int(uniform(0.0, float(count - length + 1), generator))
+    start = places.randint(0, count - length)
     return start, start + length
-
-
-def uniform(low: float, high: float, generator: torch.Generator) -> float:
-    """A random number, the same for the same generator."""
-    chosen = torch.rand((), dtype=torch.float64, generator=generator, device=generator.device)
-    return low + (high - low) * float(chosen)
 
 
 def _raise_one(part: torch.Tensor, height: float, generator: torch.Generator) -> None:

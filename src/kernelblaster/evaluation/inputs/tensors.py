@@ -19,6 +19,9 @@ from kernelblaster.problems.dtype import LAUNCHABLE, DType
 from kernelblaster.problems.problem import Precision, TensorSpec
 
 _LARGE = 1 << 22
+_ON_HOST = 1 << 20
+"""Elements of all tensors of a computation up to which the host is faster than to launch it operation by operation on a
+GPU, where moreover each process waits for its turn among all that use it."""
 _MOST_THREADS = 16
 TORCH_DTYPES: dict[DType, torch.dtype] = {dtype: getattr(torch, dtype.value) for dtype in LAUNCHABLE}
 
@@ -28,18 +31,22 @@ def storage_dtype(precision: Precision) -> torch.dtype:
     return TORCH_DTYPES[precision.dtype]
 
 
-def compute_device() -> torch.device:
-    """Where references and comparisons run: the GPU when torch sees one."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def compute_device(elements: int | None = None) -> torch.device:
+    """Where references and comparisons run: the GPU when torch sees one, but for `elements` that are few."""
+    small = elements is not None and elements <= _ON_HOST
+    return torch.device("cuda" if not small and torch.cuda.is_available() else "cpu")
 
 
 @contextmanager
-def borrowed_memory() -> Iterator[torch.device]:
+def borrowed_memory(elements: int | None = None) -> Iterator[torch.device]:
     """The compute device; its cached memory is given back, for the candidates' processes need it.
+
+    Args:
+        elements: of all tensors that are computed with, where that is known.
 
     Raises DeviceMemoryFull when the memory does not suffice.
     """
-    device = compute_device()
+    device = compute_device(elements)
     try:
         yield device
     except RuntimeError as error:

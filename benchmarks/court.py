@@ -147,7 +147,7 @@ class Court:
         return self._judge(planted, self._shared, tier)
 
     def judge_beside_others(self, planted: Planted) -> TrustRow:
-        """As `judge`, but others may be verified meanwhile, and nobody while it is timed: for who leaves others alone."""
+        """As `judge`, but others may be verified meanwhile, and nobody while it is timed."""
         return self._judge(planted, self._device, Tier.FULL, trusted=True)
 
     def _judge(self, planted: Planted, device: Device, tier: Tier, *, trusted: bool = False) -> TrustRow:

@@ -233,7 +233,12 @@ def main() -> int:
     wanted = [one for one in planted if options.kind in (None, one.kind) and fnmatch.fnmatch(one.name, options.only)]
     left = in_order([one for one in wanted if one.runs_on(facts.kind)], record.rows, again=options.again)
     seconds = None if options.minutes is None else 60 * options.minutes
-    sitting = Sitting(facts.kind, lambda jobs: WorkerPool(judge_task, jobs, _LIMIT_S, kind=lambda task: task.inputs), options.workers, seconds)
+    sitting = Sitting(
+        facts.kind,
+        lambda jobs: WorkerPool(judge_task, jobs, _LIMIT_S, kind=lambda task: task.inputs),
+        options.workers,
+        seconds,
+    )
     for done, (one, found) in enumerate(sitting.rows(left), 1):
         record.add(lost(one, facts.kind, found.reason) if isinstance(found, WorkerLost) else found)
         _tell(record.rows[one.name], done, len(left), began)

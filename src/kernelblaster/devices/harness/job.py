@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from kernelblaster.devices.base import Harness, Job, JobTensor
@@ -14,6 +15,7 @@ from kernelblaster.devices.harness.protocol import HarnessRequest
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.problem import TensorRole
 from kernelblaster.sandbox.isolation import FileView
+from kernelblaster.sandbox.limits import Limits
 
 _TENSORS_PER_PACKET = 100
 """Names are short: a packet of so many is some ten kilobytes."""
@@ -90,3 +92,13 @@ def opened_outputs(job: Job) -> Iterator[list[int]]:
 def job_view(program: Path, harness: Harness) -> FileView:
     """What a program must see to do its job: itself and what it loads. Tensors come as descriptors."""
     return FileView(readable=(program, *harness.loads_from))
+
+
+def fitting(limits: Limits, job: Job) -> Limits:
+    """Limits under which the job's own outputs can be written."""
+    outputs = [tensor.spec.bytes for tensor in job.tensors if tensor.spec.role is TensorRole.OUTPUT]
+    return replace(
+        limits,
+        file_bytes=max(limits.file_bytes, *outputs, 0),
+        disk_bytes=limits.disk_bytes + sum(outputs),
+    )

@@ -19,10 +19,9 @@ from kernelblaster.devices.build.deferred import startable_program
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.devices.harness.channel import Channel, ForgedReply, MalformedPacket, Packet, PacketBuilder
 from kernelblaster.devices.harness.failures import LOG_CHARACTERS, process_failure, reported_error
-from kernelblaster.devices.harness.job import job_packets, job_view, opened, opened_outputs, reload_packets
+from kernelblaster.devices.harness.job import fitting, job_packets, job_view, opened, opened_outputs, reload_packets
 from kernelblaster.devices.harness.protocol import HarnessReply, HarnessRequest
 from kernelblaster.errors import DeviceError
-from kernelblaster.problems.problem import TensorRole
 from kernelblaster.sandbox.isolation import FileView
 from kernelblaster.sandbox.limits import CommandResult, Limits
 from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_environment
@@ -397,13 +396,3 @@ class VariantsProcess(ProcessSession):
         for build in self._further:
             self.add(build)
         super().load()
-
-
-def fitting(limits: Limits, job: Job) -> Limits:
-    """Limits under which the job's own outputs can be written."""
-    outputs = [tensor.spec.bytes for tensor in job.tensors if tensor.spec.role is TensorRole.OUTPUT]
-    return replace(
-        limits,
-        file_bytes=max(limits.file_bytes, *outputs, 0),
-        disk_bytes=limits.disk_bytes + sum(outputs),
-    )

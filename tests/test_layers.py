@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -173,3 +174,9 @@ def folder_of(name: str) -> str:
     if any(path.is_dir() and any(path.glob("*.py")) for path in folder.iterdir()):
         return name
     return str(folder.relative_to(SOURCES))
+
+
+def test_no_two_files_of_tests_share_a_name() -> None:
+    """pytest imports them by that name alone: a second one could not be collected beside the first."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert not [name for name, count in names.items() if count > 1]

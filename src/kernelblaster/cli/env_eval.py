@@ -43,7 +43,7 @@ class EvalOptions:
     samples: Annotated[int, typer.Option("--samples", min=1, help="Episodes of each problem: n of pass@k.")] = 1
     turns: Annotated[int, typer.Option("--turns", min=1, max=1000, help="Most turns of an episode.")] = 1
     language: Annotated[
-        str, typer.Option("--language", help="cuda, triton, or auto: CUDA is asked for, both are judged.")
+        str, typer.Option("--language", help="cuda, triton, inline (CUDA in Python), or auto: CUDA is asked for.")
     ] = "auto"
     reward: Annotated[str, typer.Option("--reward", help=REWARD_HELP)] = "seed"
     baseline: Annotated[str, typer.Option("--baseline", help=BASELINE_HELP)] = "start"

@@ -159,7 +159,7 @@ def conversation(first: KernelObservation, played: Sequence[Turn], language: Lan
         played: the turns, in order.
         language: that it is to write.
     """
-    file = "Python module" if language is Language.TRITON else "file"
+    file = "Python module" if language in (Language.TRITON, Language.INLINE) else "file"
     which = ", which is the baseline" if first.baseline == EpisodeBaseline.START else ""
     told = first.problem_description + _START.format(start=first.start_code, file=file, which=which)
     return [Message(role="user", content=told), *(message for turn in played for message in _exchanged(turn))]

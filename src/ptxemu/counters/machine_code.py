@@ -12,14 +12,13 @@ from ptxemu.counters.polling import PollingLoop, polling_loops, with_one_look, w
 from ptxemu.counters.record import (
     ATOMICS,
     EXECUTED,
-    GLOBAL_SPACES,
     Access,
     CountedRecord,
     LaunchRecord,
     MachineCounts,
     Space,
 )
-from ptxemu.counters.retries import exchange_rounds
+from ptxemu.counters.retries import exchange_rounds, exchanging
 from ptxemu.machine.anchors import PtxLine, anchors, ptx_lines, with_lines_of_products
 from ptxemu.machine.cubin import CodeSection, read_sections
 from ptxemu.machine.executions import Flow
@@ -55,7 +54,7 @@ class KernelCode:
     def counted(self, record: LaunchRecord) -> LaunchRecord:
         """A launch with what its machine code executed, and one look for each wait for other blocks."""
         solved = self.flow.solved(record.ptx_lines, record.warps)
-        record = without_looks(record, solved.times, self.polling)
+        record = _with_turns(without_looks(record, solved.times, self.polling), self._merging())
         times = with_one_look(solved.times, self.polling)
         return replace(record, machine=self._counts(record, times, solved.guessed))
 
@@ -88,14 +87,16 @@ class KernelCode:
             path=WarpPath(self.schedule, tuple(count / record.warps for count in times)),
         )
 
+    def _merging(self) -> set[int]:
+        """Lines of atomics in shared memory for which lanes at one word are one."""
+        return {one.line for one in self.instructions if one.merges_lanes}
+
     def _length(self, block: int) -> int:
         return self.flow.graph.blocks[block].end - self.flow.graph.blocks[block].first
 
     def _with_retries(self, times: list[float], record: LaunchRecord) -> list[float]:
         """Executions of blocks, with loops that exchange a word as often as that takes until all lanes have won."""
-        rounds = {
-            one.ptx_line: exchange_rounds(record, one) for one in record.accesses(GLOBAL_SPACES, ATOMICS) if one.rounds
-        }
+        rounds = {one.ptx_line: exchange_rounds(record, one) for one in exchanging(record)}
         if not rounds:
             return times
         lines = (
@@ -106,6 +107,21 @@ class KernelCode:
             max([count, *(rounds[line] for line in found if line in rounds)])
             for count, found in zip(times, lines, strict=True)
         ]
+
+
+def _with_turns(record: LaunchRecord, merging: Collection[int]) -> LaunchRecord:
+    """The launch with a pass of shared memory for each lane at the same word, but for atomics that merge them."""
+    if not any(one.rounds > one.wavefronts for one in record.accesses((Space.SHARED,), ATOMICS)):
+        return record
+    return replace(
+        record,
+        memory=tuple(
+            replace(one, wavefronts=max(one.wavefronts, one.rounds))
+            if one.space is Space.SHARED and one.op in ATOMICS and one.ptx_line not in merging
+            else one
+            for one in record.memory
+        ),
+    )
 
 
 def _shared_passes(record: LaunchRecord, executed: Mapping[MachineInstruction, float]) -> float:
@@ -143,7 +159,11 @@ def read_code(cubin: Path, ptx: Path) -> Mapping[str, KernelCode]:
 
 def with_machine_counts(records: Sequence[CountedRecord], code: Mapping[str, KernelCode]) -> list[CountedRecord]:
     """Records whose launches know what their machine code executed, where it is at hand by the key of the kernel."""
-    return [code[one.key].counted(one) if isinstance(one, LaunchRecord) and one.key in code else one for one in records]
+    return [_counted(one, code.get(one.key)) if isinstance(one, LaunchRecord) else one for one in records]
+
+
+def _counted(record: LaunchRecord, code: KernelCode | None) -> LaunchRecord:
+    return _with_turns(record, ()) if code is None else code.counted(record)
 
 
 def _fallbacks(code: Sequence[MachineInstruction], graph: Graph) -> frozenset[int]:

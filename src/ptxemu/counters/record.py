@@ -77,7 +77,8 @@ class MemoryInstruction:
     source_file: str | None = None
     source_line: int | None = None
     rounds: int = 0
-    """Of atomics of two bytes: times that the lanes of a request go round to take turns at words of four bytes."""
+    """Of atomics of two bytes in device memory: times that the lanes of a request go round to take turns at words of
+    four bytes. Of atomics in shared memory: the lanes at the address with most, summed over requests."""
 
     @property
     def conflicts(self) -> int:

@@ -9,8 +9,11 @@ often, as far as the L2 has room for their failures: it takes one after the othe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ptxemu.counters.record import ATOMICS, GLOBAL_SPACES, LaunchRecord, MemoryInstruction
 
+_BYTES = 2
 _UNHURRIED = 8
 """Lanes at one word that come one after the other without waiting: requests of a launch are not issued at once."""
 _MOST_WAITING = 20.0
@@ -43,10 +46,14 @@ def exchange_clocks(record: LaunchRecord) -> float:
     one_by_one = _TURN_CLOCKS * max(0, record.hottest_word_lanes - _UNHURRIED)
     rounds = sum(
         (exchange_rounds(record, one) - one.requests) * (_ROUND_CLOCKS if _words(one) < 2 else _SPREAD_ROUND_CLOCKS)
-        for one in record.accesses(GLOBAL_SPACES, ATOMICS)
-        if one.rounds
+        for one in exchanging(record)
     )
     return max(one_by_one, rounds)
+
+
+def exchanging(record: LaunchRecord) -> Iterator[MemoryInstruction]:
+    """Atomics of a launch that are such loops."""
+    return (one for one in record.accesses(GLOBAL_SPACES, ATOMICS) if one.rounds and one.bytes_per_lane == _BYTES)
 
 
 def _words(access: MemoryInstruction) -> float:

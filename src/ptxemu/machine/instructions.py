@@ -14,6 +14,7 @@ from ptxemu.machine.cubin import INSTRUCTION_BYTES, CodeWord
 
 _OPERATION_BITS, _ALWAYS = 0x1FF, 7
 _SIXTEEN_BYTES, _NO_BARRIER = 6, 7
+_ATOMS_POPC = 0xF8C
 _GROUPS, _MOST_GROUPS = 38, 0x3F
 _WAITS_FOR_PRODUCTS, _PRODUCT_GROUPS, _COMMITTED_TO, _NOT_COMMITTED = 47, 8, 20, 7
 _THREAD_INDICES = (0x21, 0x22, 0x23)
@@ -159,6 +160,8 @@ class MachineInstruction:
         control: how it is scheduled.
         target: position of the instruction that it jumps to or calls, of direct jumps and calls.
         if_diverged: a branch that only warps take whose threads have parted.
+        merges_lanes: of an atomic in shared memory, whether it counts the lanes that go to a word and adds that at
+            once, which ptxas takes for a sum of ones that nobody reads.
         wide: whether each lane of a load from shared memory loads 16 bytes.
         thread_index: whether it reads the index of a thread in its block.
         left: of `DEPBAR`, how many groups of asynchronous copies may still be under way behind it.
@@ -172,6 +175,7 @@ class MachineInstruction:
     control: Control = Control()
     target: int | None = None
     if_diverged: bool = False
+    merges_lanes: bool = False
     wide: bool = False
     thread_index: bool = False
     left: int | None = None
@@ -205,9 +209,10 @@ def decode(word: CodeWord, position: int) -> MachineInstruction:
         commits = operation in PRODUCTS and word.high >> _COMMITTED_TO & 7 != _NOT_COMMITTED
         waits = operation == Opcode.WARPGROUP and bool(word.low >> _WAITS_FOR_PRODUCTS & 1)
         products_left = word.high >> _PRODUCT_GROUPS & _MOST_GROUPS if waits else None
+        merges = word.low & _ATOMS_POPC == _ATOMS_POPC and operation == Opcode.ATOMS
         return MachineInstruction(
-            operation, word.line, guarded, control, wide=wide, thread_index=index, left=left, commits=commits,
-            products_left=products_left,
+            operation, word.line, guarded, control, merges_lanes=merges, wide=wide, thread_index=index, left=left,
+            commits=commits, products_left=products_left,
         )  # fmt: skip
     # Branches have a second predicate; two bits say whether warps or parted threads decide.
     mode = word.low >> 32 & 3 if operation == Opcode.BRA else 0

@@ -70,3 +70,42 @@ def test_wavefronts_are_the_busiest_banks(width: int) -> None:
     # The metric counts passes that are not the requests': those that broadcasts take beyond one each.
     beyond = counted(gather, [np.zeros(32, int)] * len(cases)) - len(cases)
     assert counted(gather, cases) - beyond == sum(expected(one, width) for one in cases)
+
+
+def sums(operand: str) -> str:
+    """A block is a warp; each lane adds to a word of shared memory, whose old value nobody reads."""
+    return f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry add(.param .u64 offsets, .param .u64 sums)
+{{
+    .shared .align 16 .b8 memory[16384];
+    .reg .b32 %lane, %block, %offset, %at, %old; .reg .b64 %from, %to;
+    mov.u32 %lane, %tid.x; mov.u32 %block, %ctaid.x; mad.lo.u32 %lane, %block, 32, %lane;
+    ld.param.u64 %from, [offsets]; ld.param.u64 %to, [sums];
+    mad.wide.u32 %from, %lane, 4, %from; mad.wide.u32 %to, %lane, 4, %to;
+    ld.global.u32 %offset, [%from];
+    mov.u32 %at, memory; add.u32 %at, %at, %offset;
+    atom.shared.add.u32 %old, [%at], {operand};
+    bar.sync 0;
+    ld.shared.u32 %old, [memory];
+    st.global.u32 [%to], %old;
+    ret;
+}}
+"""
+
+
+@pytest.mark.usefixtures("toolkit")
+@pytest.mark.parametrize(("operand", "merged"), [("1", True), ("%lane", False)])
+def test_atomics_take_a_pass_for_each_lane_at_a_word_unless_they_count_lanes(operand: str, merged: bool) -> None:
+    add = ptxemu.load_ptx(sums(operand))
+    places = [np.arange(32) // lanes * 4 for lanes in (1, 4, 32)] + [np.arange(32) % 4 * 128]
+
+    def passes(offsets: np.ndarray) -> float:
+        given = offsets.astype(np.int32)
+        return add.launch("add", 1, 32, [given, np.zeros_like(given)]).metrics[_METRIC]
+
+    alone, *found = (passes(one) for one in places)
+    # Four lanes at a word, all of them, and eight at each of four words of one bank.
+    assert [one - alone for one in found] == ([0, 0, 3] if merged else [3, 31, 7])

@@ -14,6 +14,19 @@ u32 number_of(const Request& request) {
     return ((position[2] * grid[1] + position[1]) * grid[0] + position[0]) * kLanes + request.warp.index;
 }
 
+// The most lanes that want the same address.
+u32 most_at_one_place(const u64* address, u32 active) {
+    u32 most = 0;
+    for (u32 rest = active; popcount(rest) > most;) {
+        const u64 place = address[first_lane(rest)];
+        u32 same = 0;
+        for_each_lane(rest, [&](int lane) { same |= u32{address[lane] == place} << lane; });
+        rest &= ~same;
+        most = std::max(most, popcount(same));
+    }
+    return most;
+}
+
 }  // namespace
 
 void count_lines(const Request& request, const LineSet& set) {
@@ -61,10 +74,12 @@ void count_shared(const Request& request, const Span& span, Pattern pattern) {
     MemoryCounters& counters = request.counters();
     ++counters.requests;
     counters.lanes += popcount(request.active);
+    if (request.op == Op::atomic)
+        counters.rounds += pattern == Pattern::linear ? 1 : most_at_one_place(request.address, request.active);
     if (pattern == Pattern::linear)
         counters.wavefronts += std::max(1u, request.bytes / 4);
     else if (span.uniform)
-        counters.wavefronts += request.op == Op::atomic && request.active == kAllLanes ? kLanes : 1;
+        ++counters.wavefronts;
     else
         counters.wavefronts += shared_wavefronts(request.address, span, request.active, request.bytes);
 }

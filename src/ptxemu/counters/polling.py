@@ -126,5 +126,6 @@ _LOOP_LINES = 3
 
 
 def _scaled(one: MemoryInstruction, share: float) -> MemoryInstruction:
-    names = ("requests", "lanes", "sectors", "ideal_sectors", "l1_hit_sectors", "l1_shared_sectors", "wavefronts")
+    sectors = ("sectors", "ideal_sectors", "l1_hit_sectors", "l1_shared_sectors")
+    names = ("requests", "lanes", *sectors, "missed_requests", "shared_requests", "wavefronts")
     return replace(one, **{name: round(share * getattr(one, name)) for name in names})

@@ -70,6 +70,11 @@ class MemoryInstruction:
     l1_hit_sectors: int
     l1_shared_sectors: int
     """Of these, those on lines that another warp had touched last: on a GPU it may have asked for them just before."""
+    missed_requests: int
+    """Requests of which the L1 lacked a sector at least: lanes that walk through rows of their own need another sector
+    each at a time of its own, so that nearly all requests wait for one though most of their sectors are there."""
+    shared_requests: int
+    """Of the others, those with sectors on lines that another warp had touched last."""
     wavefronts: int
     """Passes through the L1 / shared-memory data stage; above the least possible, they are conflicts. Of device memory:
     lines, and of its atomics passes in the L2."""
@@ -136,6 +141,8 @@ def _spill(op: Access, requests: int) -> MemoryInstruction:
         ideal_sectors=sectors,
         l1_hit_sectors=sectors if op is Access.LOAD else 0,
         l1_shared_sectors=0,
+        missed_requests=0,
+        shared_requests=0,
         wavefronts=requests,
     )
 

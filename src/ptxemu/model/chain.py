@@ -191,6 +191,7 @@ def _missed(one: MemoryInstruction) -> int:
 def _waiting_share(one: MemoryInstruction, under_way: float) -> float:
     """Share of a load's requests that wait for the L2: misses, and hits on what is still under way to another warp.
 
-    Later rounds of blocks find there what the first has brought, so that only the first waits for others.
+    A request waits for its slowest sector. Later rounds of blocks find there what the first has brought, so that only
+    the first waits for others.
     """
-    return min(1.0, (_missed(one) + under_way * one.l1_shared_sectors) / one.sectors) if one.sectors else 0.0
+    return min(1.0, (one.missed_requests + under_way * one.shared_requests) / one.requests) if one.requests else 0.0

@@ -47,6 +47,8 @@ def access(
         ideal_sectors=ideal if on_device else 0,
         l1_hit_sectors=int(sectors * hits) if on_device else 0,
         l1_shared_sectors=0,
+        missed_requests=round(requests * (1 - hits)) if on_device else 0,
+        shared_requests=0,
         wavefronts=requests * lines * ways,
     )
 

@@ -249,7 +249,7 @@ def test_loads_that_hit_do_not_wait_for_those_that_miss() -> None:
 
 def test_hits_on_lines_of_other_warps_wait_in_the_first_round() -> None:
     own = access(Space.GLOBAL, Access.LOAD, 1000, hits=0.75)
-    others = replace(own, l1_shared_sectors=own.l1_hit_sectors)
+    others = replace(own, l1_shared_sectors=own.l1_hit_sectors, shared_requests=own.requests - own.missed_requests)
     waits = [
         load_latency(_loads(one), GLOBAL_SPACES, 128_000, rounds, H200.architecture)
         for one, rounds in ((own, 1.0), (others, 8.0), (others, 1.0))

@@ -107,6 +107,8 @@ void MemoryCounters::add(const MemoryCounters& other) {
     l1_hit_sectors += other.l1_hit_sectors;
     l1_shared_sectors += other.l1_shared_sectors;
     wavefronts += other.wavefronts;
+    missed_requests += other.missed_requests;
+    shared_requests += other.shared_requests;
     rounds += other.rounds;
 }
 
@@ -194,7 +196,8 @@ void Counters::scale(const Share& share) {
     for (u64& one : thread_count) one = share.scaled(one);
     for (MemoryCounters& one : memory)
         for (u64* part : {&one.requests, &one.lanes, &one.sectors, &one.ideal_sectors, &one.l1_hit_sectors,
-                          &one.l1_shared_sectors, &one.wavefronts, &one.rounds})
+                          &one.l1_shared_sectors, &one.wavefronts, &one.missed_requests, &one.shared_requests,
+                          &one.rounds})
             *part = share.scaled(*part);
     for (u64* one : {&branches, &divergent_branches, &barriers, &l2_read_sectors, &l2_write_sectors, &repeated_read_sectors})
         *one = share.scaled(*one);

@@ -35,6 +35,8 @@ struct Segment {
 
 struct MemoryCounters {
     u64 requests = 0, lanes = 0, sectors = 0, ideal_sectors = 0, l1_hit_sectors = 0, l1_shared_sectors = 0, wavefronts = 0;
+    // Requests for which some sector was missing, and of the others those for lines that another warp had touched last.
+    u64 missed_requests = 0, shared_requests = 0;
     // Of atomics of two bytes in device memory: times that the lanes of a request have to go round to take turns at their
     // words; in shared memory, the most lanes at one address.
     u64 rounds = 0;

@@ -78,6 +78,8 @@ void write_memory(Writer& json, const Launch& launch, const Counters& counters) 
         json.field("ideal_sectors", count.ideal_sectors);
         json.field("l1_hit_sectors", count.l1_hit_sectors);
         json.field("l1_shared_sectors", count.l1_shared_sectors);
+        json.field("missed_requests", count.missed_requests);
+        json.field("shared_requests", count.shared_requests);
         json.field("wavefronts", count.wavefronts);
         if (count.rounds != 0) json.field("rounds", count.rounds);
         json.close('}');

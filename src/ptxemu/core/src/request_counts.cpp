@@ -50,11 +50,14 @@ void count_lines(const Request& request, const LineSet& set) {
     L1Cache& l1 = *request.warp.block->l1;
     const u32 warp = number_of(request);
     u32 hits = 0;
+    u64 unshared = 0;
+    bool shared = false;
     for (u32 k = 0; k < set.lines; ++k) {
         const L1Cache::Touched found = cached ? l1.access(set.line[k], set.sectors[k], warp) : L1Cache::Touched{};
         const u32 missed = set.sectors[k] & ~found.hits;
         hits += popcount(found.hits);
         if (found.shared) counters.l1_shared_sectors += popcount(found.hits);
+        shared |= found.shared && found.hits != 0;
         if (request.op == Op::store && l1.store(set.line[k], warp)) counters.l1_hit_sectors += popcount(set.sectors[k]);
         if (missed == 0) continue;
         if (request.op != Op::store) granules.read(set.line[k], missed);
@@ -62,6 +65,7 @@ void count_lines(const Request& request, const LineSet& set) {
         if (request.op != Op::load) granules.write(set.line[k], missed);
     }
     counters.l1_hit_sectors += hits;
+    ++(hits < set.count ? counters.missed_requests : shared ? counters.shared_requests : unshared);
     (request.op == Op::load ? totals.l2_read_sectors : totals.l2_write_sectors) += set.count - hits;
 }
 

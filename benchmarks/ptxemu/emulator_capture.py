@@ -52,8 +52,8 @@ from kernelblaster.devices.profiles import KernelProfile
 
 ARCH = "sm_90a"
 _PIPES = ("alu", "cbu", "adu", "fma", "fmaheavy", "fmalite", "fp16", "fp64", "lsu", "tensor", "tma", "uniform", "xu")
-_STALLS = ("branch_resolving", "dispatch_stall", "drain", "imc_miss", "membar", "no_instruction", "not_selected",
-           "selected", "sleeping", "tex_throttle", "misc")  # fmt: skip
+_STALLS = ("branch_resolving", "dispatch_stall", "drain", "gmma", "imc_miss", "membar", "no_instruction",
+           "not_selected", "selected", "sleeping", "tex_throttle", "misc")  # fmt: skip
 EXTRA = (
     "smsp__thread_inst_executed.sum",
     "smsp__inst_issued.sum",

@@ -26,7 +26,14 @@ from ptxemu.metrics.notes import notes
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.kernel import GpuUnit, KernelEstimate
 from ptxemu.model.occupancy import blocks_by_carve_out
-from ptxemu.model.traffic import DEVICE_SPACES, atomic_passes, l2_lookup_bytes, l2_sectors
+from ptxemu.model.traffic import (
+    DEVICE_SPACES,
+    atomic_passes,
+    bulk_read_sectors,
+    bulk_written_sectors,
+    l2_lookup_bytes,
+    l2_sectors,
+)
 
 _ADU_CLOCKS = 2
 """Clocks that a warp instruction takes in the ADU of an SM, as `sm__throughput` of an H200 shows."""
@@ -228,6 +235,10 @@ def _global_accesses(estimate: KernelEstimate) -> dict[NsightMetric, float]:
         sectors = sum(one.sectors for one in accesses)
         if sectors:
             found[metric] = 100 * sum(_used_bytes(one) for one in accesses) / (sectors * SECTOR_BYTES)
+    if in_bulk := bulk_read_sectors(record):
+        found[NsightMetric.TMA_READ] = in_bulk * SECTOR_BYTES
+    if in_bulk := bulk_written_sectors(record):
+        found[NsightMetric.TMA_WRITE] = in_bulk * SECTOR_BYTES
     if record.machine is not None or not estimate.spills:
         found[NsightMetric.LOCAL_LOADS] = _requests(record.accesses((Space.LOCAL,), (Access.LOAD,)))
         found[NsightMetric.LOCAL_STORES] = _requests(record.accesses((Space.LOCAL,), (Access.STORE,)))
@@ -246,8 +257,11 @@ def _requests(accesses: Iterable[MemoryInstruction]) -> int:
 def _shared_accesses(estimate: KernelEstimate) -> dict[NsightMetric, float]:
     record = estimate.record
     every = list(record.accesses((Space.SHARED,), EXECUTED))
+    loads, stores = (sum(one.wavefronts for one in every if one.op is op) for op in (Access.LOAD, Access.STORE))
     return {
         NsightMetric.SHARED_WAVEFRONTS: estimate.machine.shared_passes,
+        NsightMetric.SHARED_LOAD_WAVEFRONTS: loads,
+        NsightMetric.SHARED_STORE_WAVEFRONTS: stores,
         NsightMetric.SHARED_LOAD_CONFLICTS: sum(one.conflicts for one in every if one.op is Access.LOAD),
         NsightMetric.SHARED_STORE_CONFLICTS: sum(one.conflicts for one in every if one.op is Access.STORE),
     }
@@ -327,6 +341,8 @@ def _stalls(estimate: KernelEstimate) -> dict[NsightMetric, float]:
         NsightMetric.STALL_MIO_THROTTLE: 0.0,
         NsightMetric.STALL_MATH_THROTTLE: 0.0,
     }
+    if record.warpgroup_fma:
+        wait[NsightMetric.STALL_GMMA] = chain.products
     residence = estimate.alive_s * estimate.clock_hz / spread.rounds
     queue = _queue_stall(estimate)
     if queue is not None:

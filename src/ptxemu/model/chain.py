@@ -46,13 +46,15 @@ class Chain:
     barrier: float
     wait: float
     """Latencies of arithmetic."""
+    products: float
+    """Products by warpgroups."""
     issue: float
     """The clocks of every instruction itself, and of branches."""
 
     @property
     def total(self) -> float:
         """Clocks from a warp's first instruction to its last."""
-        return self.global_memory + self.short + self.barrier + self.wait + self.issue
+        return self.global_memory + self.short + self.barrier + self.wait + self.products + self.issue
 
 
 def chain_of(
@@ -87,11 +89,8 @@ def chain_of(
         + first_tile,
         short=sum(clocks[one] for one in _SHORT),
         barrier=clocks[WaitCause.BARRIER],
-        wait=clocks[WaitCause.WAIT]
-        + clocks[WaitCause.DOUBLE]
-        + clocks[WaitCause.TENSOR]
-        + clocks[WaitCause.PRODUCT]
-        + clocks[WaitCause.OPERANDS],
+        wait=clocks[WaitCause.WAIT] + clocks[WaitCause.DOUBLE] + clocks[WaitCause.TENSOR] + clocks[WaitCause.OPERANDS],
+        products=clocks[WaitCause.PRODUCT],
         issue=clocks[WaitCause.ISSUE] + clocks[WaitCause.BRANCH],
     )
 
@@ -149,6 +148,7 @@ def _chain_of_ptx(
         + waits.get("double", 0.0) * latency.double
         + waits.get("tensor", 0.0) * latency.tensor
         + waits.get("division", 0.0) * latency.division,
+        products=0.0,
         issue=machine.instructions / warps * timing.instruction_clocks,
     )
 

@@ -99,6 +99,15 @@ def bulk_read_sectors(record: LaunchRecord) -> int:
     return max(0, record.l2_read_sectors - sum(one.sectors - one.l1_hit_sectors for one in loads(record)))
 
 
+def bulk_written_sectors(record: LaunchRecord) -> int:
+    """Sectors that no store or atomic instruction wrote: those of bulk copies from shared memory. How much a launch
+    with local memory writes of that is not counted: none is known then."""
+    if any(one.requests for one in record.accesses((Space.LOCAL,), (Access.STORE,))):
+        return 0
+    stored = record.accesses(GLOBAL_SPACES, (Access.STORE, *ATOMICS))
+    return max(0, record.l2_write_sectors - sum(one.sectors for one in stored))
+
+
 def sweeps(record: LaunchRecord, waves: float) -> float:
     """How often a mean sector is read, with blocks that run at the same time counted once.
 
@@ -140,8 +149,7 @@ def filled_bytes(record: LaunchRecord) -> float:
     if not record.unique_write_bytes:
         return 0.0
     stored = list(record.accesses(GLOBAL_SPACES, (Access.STORE, *ATOMICS)))
-    in_bulk = max(0, record.l2_write_sectors - sum(one.sectors for one in stored)) * SECTOR_BYTES
-    written = in_bulk + sum(one.lanes * one.bytes_per_lane for one in stored)
+    written = bulk_written_sectors(record) * SECTOR_BYTES + sum(one.lanes * one.bytes_per_lane for one in stored)
     missing = max(0.0, 1 - written / record.unique_write_bytes)
     return FILLED_SHARE * min(1.0, 2 * missing) * record.unique_write_bytes
 

@@ -12,7 +12,7 @@ from ptxemu.ptx.tree import Program, SourceChain
 SPECIALS = frozenset(
     [f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
     + ["envreg1", "envreg2"]  # the workspace of cooperative groups
-    + ["laneid", "warpid", "nwarpid", "smid", "nsmid", "dynamic_smem_size", "total_smem_size"]
+    + ["laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "dynamic_smem_size", "total_smem_size"]
     + [f"{name}.{axis}" for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid") for axis in "xyz"]
     + ["cluster_ctarank", "cluster_nctarank", "is_explicit_cluster"]
     + [f"lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")]

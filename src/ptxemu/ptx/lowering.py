@@ -28,6 +28,12 @@ from ptxemu.ptx.tree import TYPE_BYTES, Address, Declared, Function, Label, Oper
 
 SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW = (k << 56 for k in (1, 2, 3))
 
+
+def halves(name: str) -> tuple[str, str]:
+    """The registers of 64 bits that a register of 128 bits is made of, the low half first."""
+    return f"{name}%low", f"{name}%high"
+
+
 LowerStatement = Callable[["FunctionLowering", Statement], None]
 """Appends the operations of one instruction."""
 
@@ -306,6 +312,10 @@ class FunctionLowering:
         for name, kind in function.registers.items():
             if kind not in TYPE_BYTES:
                 raise NotEmulatable(kind, function.line, "registers of this type")
+            if kind == ".b128":
+                for half in halves(name):
+                    self.declare_register(half, 64)
+                continue
             self.declare_register(name, max(width_of(kind[1:]), 16) if kind != ".pred" else PREDICATE)
         frame = self.context.calls.frame(function)
         if self.prefix:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 TYPE_BYTES = {
     **{f".{kind}{width}": width // 8 for kind in "bus" for width in (8, 16, 32, 64)},
     **{f".f{width}": width // 8 for width in (16, 32, 64)},
+    ".b128": 16,
     ".f16x2": 4,
     ".bf16": 2,
     ".bf16x2": 4,

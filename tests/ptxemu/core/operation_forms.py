@@ -16,16 +16,19 @@ from operation_table import (
     larger,
     relu,
     saturated,
+    signed,
     smaller,
     to_integer,
 )
+from video_forms import video_forms
 
 Operation = Callable[..., exact.Number]
 
 
 def forms() -> list[Case]:
     """All of them."""
-    return [one for family in (_pairs, _numbers, _flushed, _signs, _narrow) for one in family()]
+    families = (_pairs, _numbers, _flushed, _signs, _narrow, _directed, _absolute, _short_products, video_forms)
+    return [one for family in families for one in family()]
 
 
 def _nan(operation: Operation) -> Operation:
@@ -145,3 +148,51 @@ def _narrow() -> Iterator[Case]:
                 convert = to_integer(int(kind[1:]), kind[0] == "s", mode, source == "f64")
                 convert = _open_for_nan(convert) if kind[1:] == "8" else convert
                 yield case(f"cvt.{mode}.{kind}.{source}", convert, kind[0] + "16", source)
+
+
+def _directed() -> Iterator[Case]:
+    """Rounded otherwise than to nearest, and saturated or flushed."""
+    for mode in ("rz", "rm", "rp"):
+        two = {"add": exact.add, "mul": exact.mul}
+        for name, operation in two.items():
+            rounded = lambda a, b, o=operation, m=mode: saturated(o(a, b, m))  # noqa: E731
+            yield case(f"{name}.{mode}.sat.f32", rounded, "f32", "f32 f32", mode=mode)
+            flushed = lambda a, b, o=operation, m=mode: o(a, b, m)  # noqa: E731
+            yield case(f"{name}.{mode}.ftz.f32", flushed, "f32", "f32 f32", mode=mode, flush=True)
+        triple = lambda a, b, c, m=mode: saturated(exact.fma(a, b, c, m))  # noqa: E731
+        yield case(f"fma.{mode}.sat.f32", triple, "f32", "f32 f32 f32", mode=mode)
+        yield case(f"fma.{mode}.ftz.sat.f32", triple, "f32", "f32 f32 f32", mode=mode, flush=True)
+
+
+def _absolute() -> Iterator[Case]:
+    """The smaller or larger absolute value, with the product of the signs."""
+
+    def signed_by(operation: Operation) -> Operation:
+        def apply(a: exact.Number, b: exact.Number) -> exact.Number | None:
+            if a != a or b != b:
+                return None  # which sign a NaN gives is open
+            negative = (exact.mul(_sign(a), _sign(b)) or 0) < 0
+            found = operation(abs(a), abs(b))
+            return -found if negative else found
+
+        return apply
+
+    for kind in ("f32", "f16", "bf16"):
+        for name, operation in (("min", smaller), ("max", larger)):
+            yield case(f"{name}.xorsign.abs.{kind}", signed_by(operation), kind, f"{kind} {kind}")
+
+
+def _sign(value: exact.Number) -> Fraction:
+    return (
+        Fraction(-1 if math.copysign(1.0, value) < 0 else 1)
+        if isinstance(value, float)
+        else Fraction(-1 if value < 0 else 1)
+    )
+
+
+def _short_products() -> Iterator[Case]:
+    """Of the low 24 bits of two integers."""
+    for kind in ("u32", "s32"):
+        low = lambda a, k=kind: signed(a, 24) if k == "s32" else a & 0xFFFFFF  # noqa: E731
+        high = lambda a, b, c, f=low: (f(a) * f(b) >> 16) + c  # noqa: E731
+        yield case(f"mad24.hi.{kind}", high, kind, f"{kind} {kind} {kind}")

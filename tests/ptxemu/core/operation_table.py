@@ -267,10 +267,6 @@ def _video() -> Iterator[Case]:
     yield Case("max.u16x2 {d}, {a}, {b};", *kinds, _halves(max, False))
     yield Case("max.s16x2.relu {d}, {a}, {b};", *kinds, _halves(lambda x, y: max(x, y, 0), True))
     yield Case("min.s32.relu {d}, {a}, {b};", "s32", ("s32", "s32"), lambda a, b: max(min(a, b), 0))
-    both = lambda a, b: [abs(x - y) for x, y in zip(_bytes_of(a), _bytes_of(b), strict=True)]  # noqa: E731
-    packed = lambda a, b: sum(x << 8 * k for k, x in enumerate(both(a, b)))  # noqa: E731
-    yield Case("vabsdiff4.u32.u32.u32 {d}, {a}, {b}, 0;", *kinds, packed)
-    yield case("vabsdiff4.u32.u32.u32.add", lambda a, b, c: c + sum(both(a, b)), "b32", "b32 b32 b32")
 
 
 def _carries() -> Iterator[Case]:

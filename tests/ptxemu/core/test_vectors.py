@@ -96,6 +96,47 @@ VECTORS: dict[str, tuple[str, Expected]] = {
         "add.cc.u32 %r3, 1, 0xffffffff; @%even add.cc.u32 %r3, 1, 1; addc.u32 %r0, 0, 0;",
         [LANE % 2],
     ),
+    "comparisons_of_two_halves_combined_with_a_predicate": (
+        "mov.b32 %r0, 0x40004000; cvt.u16.u32 %h0, %lane; mov.b32 %r1, {%h0, 0x3c00};"
+        "setp.lt.and.bf16x2 %p0|%p1, %r1, %r0, %even; selp.u32 %r0, 1, 0, %p0; selp.u32 %r1, 1, 0, %p1;",
+        [1 - LANE % 2, 1 - LANE % 2],
+    ),
+    "logic_of_three_with_a_predicate": (
+        "lop3.or.b32 %r0|%p0, %lane, 24, 0xffffffff, 0x80, %even; selp.u32 %r1, 1, 0, %p0;"
+        "lop3.and.b32 %r2|%p0, %lane, 24, 0, 0x3c, %even; selp.u32 %r3, 1, 0, %p0;",
+        [LANE & 24, (LANE & 24 != 0) | (LANE % 2 == 0), LANE ^ 24, ((LANE ^ 24) != 0) & (LANE % 2 == 0)],
+    ),
+    "values_of_128_bits": (
+        "{.reg .b128 %q<3>; .shared .align 16 .b8 word[512]; cvt.u64.u32 %l0, %lane; add.u64 %l1, %l0, 100;"
+        "mov.b128 %q0, {%l0, %l1}; mov.b128 %q1, %q0; mov.u64 %l2, word; shl.b64 %l3, %l0, 4; add.u64 %l2, %l2, %l3;"
+        "st.shared.b128 [%l2], %q1; ld.shared.b128 %q2, [%l2]; mov.b128 {%l4, %l5}, %q2;"
+        "cvt.u32.u64 %r0, %l4; cvt.u32.u64 %r1, %l5;}",
+        [LANE, LANE + 100],
+    ),
+    "exchanges_of_128_bits": (
+        "{.reg .b128 %q<5>; .shared .align 16 .b8 pair[16]; mov.u64 %l2, pair; mov.u64 %l0, 7; mov.u64 %l1, 9;"
+        "mov.b128 %q0, {%l0, %l1}; st.shared.b128 [%l2], %q0; bar.warp.sync -1; cvt.u64.u32 %l3, %lane;"
+        "mov.b128 %q1, {%l3, %l3}; atom.shared.cas.b128 %q2, [%l2], %q0, %q1; mov.b128 {%l4, %l5}, %q2;"
+        "cvt.u32.u64 %r0, %l5; atom.shared.exch.b128 %q3, [%l2], %q1; mov.b128 {%l4, %l5}, %q3;"
+        "cvt.u32.u64 %r1, %l4;}",
+        # The first lane's exchange leaves zeros, which no other lane's comparison finds to be 7 and 9.
+        [np.where(LANE == 0, 9, 0), np.maximum(LANE.astype(np.int64) - 1, 0)],
+    ),
+    "atomics_on_vectors_with_the_operation_behind": (
+        "ld.param.u64 %l0, [out]; mad.wide.u32 %l0, %lane, 16, %l0; mov.b32 %r4, 0x3f800000; mov.b32 %r5, 0x40000000;"
+        "st.global.v2.b32 [%l0+8], {%r4, %r4}; atom.global.v2.f32.add {%r0, %r1}, [%l0+8], {%r4, %r5};"
+        "ld.global.v2.b32 {%r2, %r3}, [%l0+8];",
+        [0x3F800000, 0x3F800000, 0x40000000, 0x40400000],
+    ),
+    "stores_that_a_barrier_counts": (
+        "{.shared .align 8 .b8 gate[8]; .shared .align 8 .b8 place[256]; .reg .b32 %x<4>; mov.u32 %x0, gate;"
+        "mov.u32 %x1, place; setp.eq.u32 %p0, %lane, 0; @%p0 mbarrier.init.shared.b64 [%x0], 1; bar.warp.sync -1;"
+        "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%x0], 256; bar.warp.sync -1; mad.lo.u32 %x2, %lane, 8, %x1;"
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%x2], {%lane, %bit}, [%x0];"
+        "WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%x0], 0; @!%p1 bra WAIT;"
+        "xor.b32 %r2, %lane, 31; mad.lo.u32 %x2, %r2, 8, %x1; ld.shared.v2.u32 {%r0, %r1}, [%x2];}",
+        [31 - LANE, 1 - LANE % 2],
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from ptxemu.metrics.names import NsightMetric
 from ptxemu.metrics.profile import KernelLaunch, kernel_launch
 from ptxemu.model.architecture import gpu_model
 from ptxemu.model.kernel import estimate
+from ptxemu.model.traffic import bulk_written_sectors
 
 H200 = gpu_model("h200")
 
@@ -224,3 +225,25 @@ def test_hot_lines_name_file_and_share() -> None:
         ),
     )
     assert profile(record).notes["hot_lines"] == "candidate.cu:9 60%, candidate.cu:7 25%"
+
+
+def test_bulk_copies_are_what_no_load_or_store_asked_for() -> None:
+    plain = Copy(1024).record()
+    assert NsightMetric.TMA_READ not in profile(plain).metrics
+    in_bulk = replace(
+        plain,
+        l2_read_sectors=plain.l2_read_sectors + 5000,
+        l2_write_sectors=plain.l2_write_sectors + 300,
+    )
+    found = profile(in_bulk).metrics
+    assert found[NsightMetric.TMA_READ] == 5000 * 32
+    assert found[NsightMetric.TMA_WRITE] == 300 * 32
+    local = access(Space.LOCAL, Access.STORE, 10)
+    assert bulk_written_sectors(replace(in_bulk, memory=(*in_bulk.memory, local))) == 0  # how many is not known
+
+
+def test_wavefronts_of_shared_memory_by_what_made_them() -> None:
+    accesses = (access(Space.SHARED, Access.LOAD, 700, ways=2), access(Space.SHARED, Access.STORE, 500))
+    found = profile(launch(blocks=132, classes={"int": 2000}, memory=accesses)).metrics
+    assert found[NsightMetric.SHARED_LOAD_WAVEFRONTS] == 1400
+    assert found[NsightMetric.SHARED_STORE_WAVEFRONTS] == 500

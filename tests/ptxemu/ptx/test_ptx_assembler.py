@@ -6,6 +6,7 @@ import timeit
 import pytest
 
 from ptxemu.ptx.assembler import NotEmulatable, assemble
+from ptxemu.ptx.module import VariableKind
 from ptxemu.ptx.operations import signatures
 from ptxemu.ptx.syntax import parse
 
@@ -45,7 +46,7 @@ def test_variables_keep_their_initial_bytes():
     )
     first, second = assemble(text).variables
     assert first.initial == bytes.fromhex("0000803f000000c0")
-    assert (second.initial, second.size, second.is_constant) == (b"AB", 3, True)
+    assert (second.initial, second.size, second.kind) == (b"AB", 3, VariableKind.CONSTANT)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,27 @@ void atomic_vector(Warp& warp, const Instruction& instruction, u32 active, Updat
     });
 }
 
+// Of 16 bytes: the function's extra registers hold the halves of the old value, of a and of b, from operand[3] on.
+template <bool Compares>
+__attribute__((target("cx16"))) void atomic_b128(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
+    using Wide = unsigned __int128;
+    const Access access = open_access(warp, instruction, active, sizeof(Wide), Op::atomic);
+    if (access.pattern == Pattern::fault) return;
+    const u32* registers = warp.worker->launch->function->extra.data() + instruction.operand[3];
+    const auto half = [&](int which, int l) -> u64& { return warp.lanes<u64>(registers[which])[l]; };
+    const auto whole = [&](int low, int l) { return Wide{half(low + 1, l)} << 64 | half(low, l); };
+    for (int l = 0; l < static_cast<int>(kLanes); ++l) {
+        if (!(active >> l & 1)) continue;
+        Wide* word = reinterpret_cast<Wide*>(access.pointer[l]);
+        const Wide a = whole(2, l), b = whole(4, l);
+        Wide old = *word, found;
+        while ((found = __sync_val_compare_and_swap(word, old, !Compares ? a : old == a ? b : old)) != old) old = found;
+        if (!(instruction.flags & kHasResult)) continue;
+        half(0, l) = static_cast<u64>(old);
+        half(1, l) = static_cast<u64>(old >> 64);
+    }
+}
+
 // A NaN loses against a number; -0 is below +0.
 template <class H>
 H smaller(H a, H b) {
@@ -103,6 +124,8 @@ H larger(H a, H b) {
 const std::vector<Operation>& atomic_operations() {
     static const std::vector<Operation> table = {
 #include "atomic.def"
+        {"atom_exch_b128", Kind::memory, atomic_b128<false>},
+        {"atom_cas_b128", Kind::memory, atomic_b128<true>},
     };
     return table;
 }

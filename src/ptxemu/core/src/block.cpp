@@ -165,6 +165,7 @@ u32 BlockRunner::special_value(const Warp& warp, const std::string& name, u32 la
     if (name == "laneid") return lane;
     if (name == "warpid") return warp.index;
     if (name == "nwarpid") return warps;
+    if (name == "gridid") return launch_.number;
     if (name == "nsmid") return launch_.sm_count;
     if (name == "cluster_nctarank") return launch_.cluster_blocks();
     if (name == "is_explicit_cluster") return launch_.cluster_blocks() > 1;

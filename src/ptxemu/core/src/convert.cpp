@@ -55,6 +55,15 @@ inline u32 round_tf32(f32 value) {
     return value != value ? 0x7fffffffu : (bits<u32>(value) + 0x1000u) & 0xffffe000u;
 }
 
+// To the nearest, ties to even; towards zero.
+inline u32 even_tf32(f32 value) {
+    return value != value ? 0x7fffffffu : (bits<u32>(value) + 0xfffu + (bits<u32>(value) >> 13 & 1u)) & 0xffffe000u;
+}
+inline u32 short_tf32(f32 value) { return value != value ? 0x7fffffffu : bits<u32>(value) & 0xffffe000u; }
+
+// The largest finite number in the place of infinity.
+inline u32 finite_tf32(u32 pattern) { return (pattern & 0x7fffffffu) == 0x7f800000u ? (pattern & 0x80000000u) | 0x7f7fe000u : pattern; }
+
 void half_to_float(Warp& w, const Instruction& i, u32, const pred* lanes) {
     alignas(64) f32 value[kLanes];
     widen_all(w.lanes<f16>(i.operand[1]), value, kLanes);

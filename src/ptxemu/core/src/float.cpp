@@ -27,6 +27,11 @@ inline bool either_nan(T a, T b) {
     return a != a || b != b;
 }
 
+// A magnitude, negative where one of two numbers is.
+inline f32 with_signs(f32 magnitude, f32 a, f32 b) {
+    return std::copysign(magnitude, std::signbit(a) != std::signbit(b) ? -1.0f : 1.0f);
+}
+
 // NaN becomes 0.
 inline f32 saturate(f32 value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
 

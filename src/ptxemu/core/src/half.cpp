@@ -6,6 +6,10 @@ namespace ptxemu {
 namespace {
 
 inline f32 saturate(f32 value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
+// A magnitude, negative where one of two numbers is.
+inline f32 with_signs(f32 magnitude, f32 a, f32 b) {
+    return std::copysign(magnitude, std::signbit(a) != std::signbit(b) ? -1.0f : 1.0f);
+}
 inline f32 relu(f32 value) { return value < 0 ? 0.0f : value; }
 
 // A register of N halves: 32 in 16-bit registers, 64 in 32-bit ones.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "lane.hpp"
+#include "video.hpp"
 
 namespace ptxemu {
 namespace {
@@ -104,18 +105,6 @@ u32 in_halves(u32 a, u32 b, Evaluate evaluate) {
     const u16 high = static_cast<u16>(evaluate(static_cast<H>(a >> 16), static_cast<H>(b >> 16)));
     return u32{high} << 16 | low;
 }
-
-template <class B>
-u32 absolute_differences(u32 a, u32 b) {
-    u32 result = 0;
-    for (int shift = 0; shift < 32; shift += 8) {
-        const int difference = static_cast<B>(a >> shift) - static_cast<B>(b >> shift);
-        result |= static_cast<u32>(difference < 0 ? -difference : difference) << shift;
-    }
-    return result;
-}
-
-u32 byte_sum(u32 bytes) { return (bytes & 255) + (bytes >> 8 & 255) + (bytes >> 16 & 255) + (bytes >> 24); }
 
 template <class A, class B>
 u32 dot4(u32 a, u32 b, u32 c) {

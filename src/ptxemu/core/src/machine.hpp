@@ -64,6 +64,7 @@ struct Launch {
     u32 dynamic_shared;
     std::vector<u8> parameters;
     const Segments* segments;
+    u32 number;      // of all launches of the process, from 1: %gridid
     u32 sm_count;
     u32 l1_bytes;
     u32 warps_per_sm;  // that share an L1

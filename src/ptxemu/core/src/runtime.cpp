@@ -268,6 +268,7 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.dynamic_shared = prepared.dynamic_shared;
     launch.parameters = prepared.parameters;
     launch.segments = &segments;
+    launch.number = ++launched_;
     launch.sm_count = static_cast<u32>(figures.sm_count);
     launch.l1_bytes = static_cast<u32>(figures.l1_bytes - std::min(carved, figures.l1_bytes - 16384));
     const u64 together = std::min(fitting, (launch.blocks() + figures.sm_count - 1) / figures.sm_count);

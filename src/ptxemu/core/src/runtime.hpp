@@ -234,6 +234,7 @@ private:
     // What calls returned, and the program may have overlooked; told when it ends.
     void tell_unseen() const;
 
+    u32 launched_ = 0;
     cudaError_t last_ = cudaSuccess, sticky_ = cudaSuccess;
     std::string refused_;  // the first launch whose refusal nobody has seen
 };

@@ -26,8 +26,10 @@ class _Form:
 
     def __init__(self, low: FunctionLowering, statement: Statement) -> None:
         self.space, self.elements, self.flags, self.operation = "generic", 1, 0, ""
-        self.kind = statement.parts[-1]
-        for part in statement.parts[1:-1]:
+        # Vectors of atomics may have the operation behind the type.
+        after = statement.parts[0] in ("atom", "red") and statement.parts[-1] in _ATOMICS
+        self.kind = statement.parts[-2 if after else -1]
+        for part in (one for one in statement.parts[1:] if one != self.kind):
             head = part.partition("::")[0]
             if head in SPACES:
                 self.space = head

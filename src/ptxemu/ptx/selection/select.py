@@ -6,91 +6,39 @@ core has one operation (`add_b32`), so a short list of spellings is tried; a nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from ptxemu.ptx.lowering import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, FunctionLowering
-from ptxemu.ptx.operations import PREDICATE, signatures, width_of
+from ptxemu.ptx.operations import PREDICATE, width_of
+from ptxemu.ptx.selection.asynchronous import is_asynchronous, store_or_reduce
 from ptxemu.ptx.selection.barrier import BARRIER, arrive_after_copies
 from ptxemu.ptx.selection.bulk import bulk_copy
+from ptxemu.ptx.selection.comparisons import COMPARISONS
 from ptxemu.ptx.selection.control import CONTROL
 from ptxemu.ptx.selection.convert import convert
 from ptxemu.ptx.selection.memory import MEMORY, copy_async
+from ptxemu.ptx.selection.names import instruction_class, known_name
 from ptxemu.ptx.selection.tensor import TENSOR
 from ptxemu.ptx.selection.texture import TEXTURE
+from ptxemu.ptx.selection.video import VIDEO
 from ptxemu.ptx.selection.wgmma import WGMMA
-from ptxemu.ptx.tree import TYPE_BYTES, Group, Statement, literal
+from ptxemu.ptx.selection.wide import WIDE, is_wide
+from ptxemu.ptx.tree import Group, Operand, Statement
 
-_TRANSCENDENTAL = frozenset(["ex2", "lg2", "sin", "cos", "rsqrt", "tanh"])
+_DIRECTED, _FINISHED = frozenset(("rz", "rm", "rp")), frozenset(("ftz", "sat"))
+_ONE = "0f3F800000"
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW, "global": 0, "const": 0}
-_UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-
-_LEFT_OUT = {
-    **dict.fromkeys(("txq", "suq"), "questions about textures and surfaces are not emulated"),
-    "sured": "reductions on surfaces are not emulated",
-    "tensormap": "tensor maps that kernels change are not emulated",
-    "multimem": "memory of several GPUs is not emulated",
-    "tcgen05": "tensor memory (tcgen05) is not emulated",
-}
-"""Why whole families of instructions are missing, where the name alone would not say."""
 
 
 def lower_statement(low: FunctionLowering, statement: Statement) -> None:
     """Append the operations of one instruction. Raises NotEmulatable."""
-    handler = _HANDLERS.get(statement.parts[0], arithmetic)
-    handler(low, statement)
-
-
-def instruction_class(parts: tuple[str, ...]) -> str:
-    """The class under which the report counts an arithmetic instruction."""
-    base, kind = parts[0], parts[-1]
-    if kind == "f64":
-        return "fp64"
-    if "f16" in kind and base not in _TRANSCENDENTAL:
-        return "fp16"
-    if base in _TRANSCENDENTAL:
-        return "xu"
-    if base in ("div", "sqrt", "rcp"):
-        if kind != "f32":
-            return "idiv"
-        return "xu" if "approx" in parts or "full" in parts else "fdiv"
-    if base == "rem":
-        return "idiv"
-    if kind == "f32" and base in ("fma", "mad"):
-        return "ffma"
-    if kind == "f32" and base in ("add", "sub", "mul"):
-        return "fp32"
-    if base in ("mul", "mad", "mul24", "dp4a", "dp2a", "madc"):
-        return "imad"
-    return "int" if base in ("add", "sub", "addc", "subc") else "alu"
-
-
-def spellings(parts: tuple[str, ...]) -> Iterator[str]:
-    """Names under which the core may know an instruction, the exact one first."""
-    kept = [part.lower() for part in parts]
-    if kept[0] in ("add", "sub", "mul") and "rn" in kept:
-        kept.remove("rn")
-    if kept[-1] == "relu":  # written behind the type
-        kept.insert(1, kept.pop())
-    yield "_".join(kept)
-    if kept[-1] == "f32" and "ftz" in kept:
-        yield "_".join((*(part for part in kept[:-1] if part != "ftz"), "ftz", "f32"))  # `.ftz.sat` in PTX
-    kind = kept[-1]
-    if kind in ("u16x2", "s16x2"):
-        yield "_".join((*kept[:-1], "b16x2"))
-    if "." + kind in TYPE_BYTES and kind not in ("f16x2", "bf16x2", "pred", "bf16"):
-        stem, width = "_".join(kept[:-1]), kind[1:]
-        if kind[0] != "f" or kept[0] in ("selp", "mov"):
-            yield f"{stem}_b{width}"
-        if kind[0] == "b":
-            yield f"{stem}_u{width}"
-
-
-def known_name(low: FunctionLowering, parts: tuple[str, ...]) -> str:
-    """The core's name of an instruction. Raises NotEmulatable."""
-    for name in spellings(parts):
-        if name in signatures():
-            return name
-    raise low.unsupported(_LEFT_OUT[parts[0]]) if parts[0] in _LEFT_OUT else low.unsupported()
+    name = statement.parts[0]
+    if is_wide(statement) and name in WIDE:
+        WIDE[name](low, statement)
+    elif is_asynchronous(statement) and name in ("st", "red"):
+        store_or_reduce(low, statement)
+    else:
+        _HANDLERS.get(name, arithmetic)(low, statement)
 
 
 def arithmetic(low: FunctionLowering, statement: Statement) -> None:
@@ -98,6 +46,9 @@ def arithmetic(low: FunctionLowering, statement: Statement) -> None:
     parts = statement.parts
     if parts[0] == "mad" and parts[-1] in ("f32", "f64"):
         parts = ("fma", *parts[1:])
+    if parts[-1] == "f32" and _DIRECTED & set(parts) and _FINISHED & set(parts):
+        _directed(low, parts, statement.operands[0], statement.operands[1:])
+        return
     name = known_name(low, parts)
     destination, *sources = statement.operands
     fused = low.contraction
@@ -107,6 +58,23 @@ def arithmetic(low: FunctionLowering, statement: Statement) -> None:
     # Counted as what is written: `model/expansion.py` has how many machine instructions a pair of them makes.
     whole = known_name(low, (*fused.stem.split("_"), *parts[1:]))
     low.emit_lane(whole, destination, [fused.a, fused.b, fused.c], instruction_class(parts)).counted = name
+
+
+def _directed(low: FunctionLowering, parts: tuple[str, ...], destination: Operand, sources: Sequence[Operand]) -> None:
+    """Rounded up, down or towards zero, with flushed or saturated results: step by step."""
+    kind, flush = instruction_class(parts), "ftz" in parts
+    plain = known_name(low, tuple(part for part in parts if part not in _FINISHED))
+    read: list[Operand] = []
+    for source in sources:
+        # x * 1 is x, and flushes.
+        read.append(low.temporary(32) if flush else source)
+        if flush:
+            low.emit_lane("mul_ftz_f32", read[-1], [source, _ONE], "mov")
+    result = low.temporary(32)
+    low.emit_lane(plain, result, read, kind)
+    if flush:
+        low.emit_lane("mul_ftz_f32", result, [result, _ONE], "mov")
+    low.emit_lane("saturate_f32" if "sat" in parts else "mov_b32", destination, [result], "mov")
 
 
 def move(low: FunctionLowering, statement: Statement) -> None:
@@ -158,98 +126,11 @@ def _unpack(low: FunctionLowering, destination: Group, source: object, width: in
             low.emit_lane(f"unpack_{which}_b{width}", item, [source], "mov")  # type: ignore[list-item]
 
 
-def compare(low: FunctionLowering, statement: Statement) -> None:
-    """`setp` with an optional second destination and an optional combination with a predicate."""
-    _, comparison, *modifiers, kind = statement.parts
-    comparison = _UNSIGNED_COMPARISONS.get(comparison, comparison)
-    combine = next((one for one in modifiers if one in ("and", "or", "xor")), None)
-    rest = tuple(one for one in modifiers if one != combine)
-    destination, left, right, *extra = statement.operands
-    if kind in ("f16x2", "bf16x2"):
-        _compare_pair(low, statement, comparison, kind)
-        return
-    name = known_name(low, ("setp", comparison, *rest, kind))
-    if combine is None and not isinstance(destination, Group):
-        low.emit_lane(name, destination, [left, right], "alu")
-        return
-    result, negation = low.temporary(PREDICATE), low.temporary(PREDICATE)
-    low.emit_lane(name, result, [left, right], "alu")
-    low.emit_lane("not_pred", negation, [result], "mov")
-    targets = destination.items if isinstance(destination, Group) else (destination,)
-    # The combining predicate may be a destination: both results are computed before either is written.
-    values = []
-    for value in (result, negation)[: len(targets)]:
-        if combine is not None:
-            low.emit_lane(f"{combine}_pred", value, [value, extra[0]], "mov")
-        values.append(value)
-    for target, value in zip(targets, values, strict=True):
-        low.emit_lane("mov_pred", target, [value], "mov")
-
-
-def _compare_pair(low: FunctionLowering, statement: Statement, comparison: str, kind: str) -> None:
-    destination, left, right = statement.operands
-    if not isinstance(destination, Group):
-        raise low.unsupported("comparison of two halves with one destination")
-    for target, which in zip(destination.items, ("lo", "hi"), strict=True):
-        parts = [low.temporary(16), low.temporary(16)]
-        for part, source in zip(parts, (left, right), strict=True):
-            low.emit_lane(f"unpack_{which}_b32", part, [source], "mov")
-        low.emit_lane(f"setp_{comparison}_{kind[:-2]}", target, list(parts), "alu")
-
-
-def set_value(low: FunctionLowering, statement: Statement) -> None:
-    """`set`: a comparison, perhaps combined with a predicate, whose result is a number or a mask."""
-    _, comparison, *modifiers, result, kind = statement.parts
-    destination, left, right, *extra = statement.operands
-    comparison = _UNSIGNED_COMPARISONS.get(comparison, comparison)
-    combine = next((one for one in modifiers if one in ("and", "or", "xor")), None)
-    rest = tuple(one for one in modifiers if one != combine)
-    packed = {"u32": "setmask", "s32": "setmask", kind: "set"}.get(result) if kind in ("f16x2", "bf16x2") else None
-    direct = f"{packed or 'set'}_{comparison}_{kind}"
-    if (packed or result == kind) and not extra and direct in signatures():
-        low.emit_lane(direct, destination, [left, right], "fp16")
-        return
-    if result not in ("u32", "s32", "f32") or packed:
-        raise low.unsupported()
-    flag = low.temporary(PREDICATE)
-    low.emit_lane(known_name(low, ("setp", comparison, *rest, kind)), flag, [left, right], "alu")
-    if combine is not None:
-        low.emit_lane(f"{combine}_pred", flag, [flag, extra[0]], "mov")
-    low.emit_lane(f"set_from_pred_{'f32' if result == 'f32' else 'u32'}", destination, [flag], "mov")
-
-
-def select_value(low: FunctionLowering, statement: Statement) -> None:
-    """`selp` and `slct` do not look at the type of what they choose from."""
-    parts = statement.parts
-    if parts[0] == "slct":
-        parts = ("slct", f"b{width_of(parts[-2])}", parts[-1])
-    low.emit_lane(known_name(low, parts), statement.operands[0], statement.operands[1:], "alu")
-
-
-def ternary_logic(low: FunctionLowering, statement: Statement) -> None:
-    """`lop3.b32` with its truth table as an immediate."""
-    if len(statement.parts) != 2:
-        raise low.unsupported()
-    destination, *sources, table = statement.operands
-    value = literal(table) if isinstance(table, str) else None
-    if value is None:
-        raise low.unsupported("a truth table that is not a literal")
-    low.emit_lane("lop3_b32", destination, sources, "alu", immediate=value)
-
-
 def permute(low: FunctionLowering, statement: Statement) -> None:
     """`prmt.b32{.mode}`"""
     mode = statement.parts[2:]
     name = "_".join(("prmt", *mode, "b32"))
     low.emit_lane(name, statement.operands[0], statement.operands[1:], "alu")
-
-
-def byte_differences(low: FunctionLowering, statement: Statement) -> None:
-    """`vabsdiff4.u32.T.T{.add}`"""
-    _, result, left, right, *rest = statement.parts
-    if result not in ("u32", "s32") or left != right or rest not in ([], ["add"]) or len(statement.operands) != 4:
-        raise low.unsupported()
-    low.emit_lane("_".join(("vabsdiff4", left, *rest)), statement.operands[0], statement.operands[1:], "alu")
 
 
 def carry_chain(low: FunctionLowering, statement: Statement) -> None:
@@ -342,16 +223,10 @@ _HANDLERS = {
     "cp": copy,
     "mov": move,
     "cvt": convert,
-    "setp": compare,
-    "set": set_value,
-    "selp": select_value,
-    "slct": select_value,
-    "lop3": ternary_logic,
     "prmt": permute,
     "add": add_or_multiply,
     "sub": add_or_multiply,
     "mad": add_or_multiply,
-    "vabsdiff4": byte_differences,
     "addc": carry_chain,
     "subc": carry_chain,
     "madc": carry_chain,
@@ -359,10 +234,12 @@ _HANDLERS = {
     "isspacep": test_window,
     "mapa": map_to_rank,
     "getctarank": rank_of_address,
+    **COMPARISONS,
     **CONTROL,
     **BARRIER,
     **MEMORY,
     **TENSOR,
     **WGMMA,
     **TEXTURE,
+    **VIDEO,
 }

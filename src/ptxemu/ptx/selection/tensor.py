@@ -63,6 +63,8 @@ class _Shape:
 
 def multiply(low: FunctionLowering, statement: Statement) -> None:
     """`mma.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C`"""
+    if statement.parts[1] == "sp":
+        raise low.unsupported("sparse matrices are not emulated")
     parts = [part for part in statement.parts if part not in _MODIFIERS]
     if len(parts) != 10 or parts[4:6] != ["row", "col"]:
         raise low.unsupported()

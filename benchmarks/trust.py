@@ -127,9 +127,10 @@ def _court(device: DeviceKind) -> Court:
 def in_order(planted: Sequence[Planted], known: dict[str, TrustRow], *, again: bool) -> list[Planted]:
     """What is to be judged, the most telling first: without an outcome, changed or wrong, by another judge.
 
-    Exploits and honest kernels alternate, so that a sitting that is cut short has judged both.
+    Exploits and honest kernels alternate, so that a sitting that is cut short has judged both. Of what is judged again
+    those come first whose judge is not known.
     """
-    urgent: dict[int, list[Planted]] = {0: [], 1: [], 2: []}
+    urgent: dict[int, list[Planted]] = {0: [], 1: [], 2: [], 3: []}
     for one in planted:
         row = known.get(one.name)
         if row is None or row.outcome not in (*Verdict, HARMLESS):
@@ -137,7 +138,7 @@ def in_order(planted: Sequence[Planted], known: dict[str, TrustRow], *, again: b
         elif (row.digest and row.digest != digest(one)) or not row.right:
             urgent[1].append(one)
         elif again and row.judge != judge_digest():
-            urgent[2].append(one)
+            urgent[3 if row.judge else 2].append(one)
     return [one for group in urgent.values() for one in _alternating(group)]
 
 

@@ -47,7 +47,7 @@ def test_a_run_that_improves(finished: tuple[Path, list[object], Done]) -> None:
     assert done.code == ExitCode.OK, done.err
     assert "Traceback" not in done.err
     row = next(line for line in done.out.splitlines() if line.startswith("level1/023 Softmax"))
-    assert re.search(r"improved +[\d.]+ +[\d.]+ +1\.\d\dx$", row)
+    assert re.search(r"improved +[\d.]+ +[\d.]+ +1\.\d\dx +[\d.]+$", row)
     assert "modelled" in done.out
     summary = json.loads((run_directory(root) / "summary.json").read_text())
     assert summary["problems"][0]["verdicts"] == {"compile_error": 1, "wrong_values": 1, "correct": 1}

@@ -14,6 +14,10 @@ from kernelblaster.devices.profiles import KernelProfile, Profile, ProfileSource
 CAPTURED = Path(__file__).parents[1] / "fixtures" / "ncu" / "h200_probe.csv"
 NOT_CAPTURED = {
     Metric.PIPE_FP16,
+    Metric.BULK_READ,
+    Metric.BULK_WRITE,
+    Metric.SHARED_LOAD_WAVEFRONTS,
+    Metric.SHARED_STORE_WAVEFRONTS,
     Metric.STALL_GMMA,
     Metric.STALL_MEMBAR,
     Metric.STALL_BRANCH,

@@ -16,6 +16,7 @@ from kernelblaster.errors import ExitCode, ProblemError, UsageError
 from kernelblaster.evaluation.correctness import reference_output
 from kernelblaster.evaluation.correctness.input_draws import draw
 from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.evaluation.inputs.recipes import Recipe
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.problems.reference import load_reference, tensor_specs
@@ -80,7 +81,7 @@ def test_the_judge_does_not_wait_for_ever_either(tmp_path: Path, monkeypatch: py
     """A loop that the `meta` device does not show."""
     problem = problem_of(tmp_path, FORWARD, "        while x.device.type != 'meta': pass")
     specs = tensor_specs(problem, StandardWorkload.SMALL, Precision.FP32)
-    drawn = draw(load_reference(problem), StandardWorkload.SMALL, specs, Distribution.NORMAL, 0, seed=1)
+    drawn = draw(load_reference(problem), StandardWorkload.SMALL, specs, Recipe(Distribution.NORMAL, 0), seed=1)
     monkeypatch.setenv(VARIABLE, "0.3")
     with pytest.raises(ProblemError, match=r"reference\.py\b.* 0\.3 s"):
         reference_output.solve(drawn, specs[:1], Precision.FP32)

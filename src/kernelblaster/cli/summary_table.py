@@ -34,7 +34,7 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     title = f"{summary.device.name}, {summary.precision}, candidates by {author}{warning}"
     console.print(title, style="bold", markup=False, soft_wrap=True)
     table = Table(header_style="dim", box=None, pad_edge=False)
-    table.add_column("problem")
+    table.add_column("problem", no_wrap=True)
     table.add_column("outcome")
     for column in (f"start, us {kind}", f"final, us {kind}", "speed-up" if summary.emulated else "speed-up [interval]"):
         table.add_column(column, justify="right")

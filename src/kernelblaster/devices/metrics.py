@@ -102,6 +102,12 @@ class Metric(StrEnum):
     STORE_SECTOR_USE = (
         "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct", Unit.PERCENT, Rollup.MEAN,
         "share of each stored 32-byte sector that threads wrote")
+    BULK_READ = (
+        "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum", Unit.BYTE, Rollup.SUM,
+        "bytes that bulk copies (TMA) brought into shared memory")
+    BULK_WRITE = (
+        "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum", Unit.BYTE, Rollup.SUM,
+        "bytes that bulk copies (TMA) wrote from shared memory")
     LOCAL_LOADS = (
         "smsp__sass_inst_executed_op_local_ld.sum", Unit.INSTRUCTION, Rollup.SUM,
         "loads from local memory: spills or indexed arrays")
@@ -113,6 +119,12 @@ class Metric(StrEnum):
     SHARED_WAVEFRONTS = (
         "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", Unit.WAVEFRONT, Rollup.SUM,
         "passes through shared memory")
+    SHARED_LOAD_WAVEFRONTS = (
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", Unit.WAVEFRONT, Rollup.SUM,
+        "passes of loads through shared memory")
+    SHARED_STORE_WAVEFRONTS = (
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", Unit.WAVEFRONT, Rollup.SUM,
+        "passes of stores through shared memory")
     SHARED_LOAD_CONFLICTS = (
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", Unit.WAVEFRONT, Rollup.SUM,
         "extra passes of shared loads because of bank conflicts")

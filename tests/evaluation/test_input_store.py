@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -317,3 +318,12 @@ def test_plans_share_seeds_between_candidates_only(relu: Problem) -> None:
     assert {k.draws[0] for k in plan.small} == set(Distribution) - {Distribution.COARSE, Distribution.BURST}
     assert plan_inputs(relu, Precision.BF16, StandardWorkload.SMALL, 9, 5).small[0].seed != plan.small[0].seed
     assert secret_seed() != secret_seed()
+
+
+def test_who_waits_is_told_what_is_drawn_when_it_is_drawn(tmp_path: Path, relu: Problem) -> None:
+    told: list[str] = []
+    with InputStore(tmp_path, tell=told.append) as store:
+        store.draw([key(relu)] * 2)
+        assert told == [f"drawing normal inputs of {relu.id} at size small and computing their reference"]
+        store.draw([replace(key(relu), perturbation=7)])
+        assert told[1:] == [f"computing the reference of a judged timed call of {relu.id} at size small"]

@@ -105,10 +105,14 @@ class EvaluationContext:
     def plan(self, problem: Problem) -> InputPlan:
         """The input sets that every candidate of a problem must pass. Raises ProblemError."""
         sets, judged = self.config.input_sets, not self.samples_blocks
-        other = self.once("undeclared", problem, lambda: undeclared_extents(problem) if sets > 1 else None)
+        other = self.once("undeclared", problem, lambda: self._other_extents(problem) if sets > 1 else None)
         return plan_inputs(
             problem, self.precision_of(problem), self.workload, sets, self.seed, other, judge_timed=judged
         )
+
+    def _other_extents(self, problem: Problem) -> Problem | None:
+        self.inputs.tell(f"choosing extents of {problem.id} that no prompt shows")
+        return undeclared_extents(problem)
 
     def cuda_source(self, problem: Problem, source: str) -> CudaSource:
         """What is built of a candidate; one in Python is recorded at the sizes of the plan.

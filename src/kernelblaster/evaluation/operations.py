@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from kernelblaster.problems.reference import TORCH, Reference, run_model
+from kernelblaster.problems.reference import TORCH, Reference, load_reference, reference_digest, run_model
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+
+    from kernelblaster.problems.problem import Problem
 
 TENSOR_CORE_CHANNELS = 8
 """Least output channels per group that fill a tensor-core instruction; grouped convolutions below it are depthwise."""
@@ -54,10 +57,19 @@ class Operation:
 
 def operations(reference: Reference, workload: str) -> tuple[Operation, ...]:
     """Every product and convolution of one call, in order. Raises ProblemError."""
+    return _operations_of(reference.problem, workload, reference_digest(reference.problem))
+
+
+@lru_cache(maxsize=256)
+def _operations_of(problem: Problem, workload: str, digest: str) -> tuple[Operation, ...]:
+    """The same, of a problem whose reference has this digest: floors and attainable times both ask."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
 
+    from kernelblaster.problems.shape_only import ElementwiseShapes
+
+    reference = load_reference(problem)
     found: list[Operation] = []
     depths = _Depths()
 
@@ -79,7 +91,8 @@ def operations(reference: Reference, workload: str) -> tuple[Operation, ...]:
             count = flop_registry.get(func.overloadpacket)
             output = result[0] if isinstance(result, tuple) and result else result
             if count is None or not isinstance(output, torch.Tensor):
-                depths.passed((args, kwargs), result, 0)
+                if found:
+                    depths.passed((args, kwargs), result, 0)
                 return result
             flops = float(count(*args, **(kwargs or {}), out_val=result))
             one = _operation(func.overloadpacket.__name__, args, output, flops)
@@ -89,8 +102,9 @@ def operations(reference: Reference, workload: str) -> tuple[Operation, ...]:
     with TORCH, torch.device("meta"), torch.no_grad():
         model, inputs = reference.model(workload), reference.tensors(workload)
         left_out = _recurrent_layers(model)
-        with Counter():
-            run_model(reference.problem, model, inputs)
+        # Before the first product nothing lies behind anything.
+        with Counter(), ElementwiseShapes(lambda given, result: depths.passed(given, result, 0) if found else None):
+            run_model(problem, model, inputs)
     for layers in left_out:
         found += _recurrent_operations(layers, list(inputs.values()))
     return tuple(found)

@@ -107,6 +107,7 @@ class EvaluationPipeline(EvaluationStages):
             if self._built(candidate.finished) is None:
                 return False
         with ExitStack() as hold:
+            self._judge.inputs.tell(f"waiting for the device with a kernel for {self._problem.id}")
             hold.enter_context(self._alone(self._judge.holding()))
             return self._stages(candidate, baseline, hold, profile=profile)
 

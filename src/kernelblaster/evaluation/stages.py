@@ -71,6 +71,7 @@ class EvaluationStages:
             return True
         try:
             with self._stage("record"):
+                self._judge.inputs.tell(f"recording a Python kernel for {self._problem.id}")
                 found = self._judge.cuda_source(self._problem, self._source)
         except BuildFailure as failure:
             self._refuse(Verdict(failure.kind.value), failure.reason, failure.log)

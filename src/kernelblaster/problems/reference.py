@@ -11,6 +11,7 @@ import inspect
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
@@ -154,6 +155,25 @@ def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple
     Shapes come from running the reference on torch's `meta` device, which allocates no elements.
     Raises ProblemError.
     """
+    named = _tensors_of(problem, workload, reference_digest(problem))
+    _check_names(problem, [name for name, _, _ in named])
+    given = [[name for name, kind, _ in named if kind is role] for role in (TensorRole.INPUT, TensorRole.WEIGHT)]
+    _check_driver(problem, *given)
+    return tuple(
+        TensorSpec(name, role, _stored_dtype(problem, name, tensor, precision), tuple(tensor.shape))
+        for name, role, tensor in named
+    )
+
+
+@lru_cache(maxsize=512)
+def _tensors_of(problem: Problem, workload: str, digest: str) -> tuple[tuple[str, TensorRole, torch.Tensor], ...]:
+    """Tensors without memory, of all that cross the launcher. Every input set asks, and a hash takes a second here.
+
+    Args:
+        problem: its reference is run.
+        workload: at this size.
+        digest: of the file, which may change between two calls.
+    """
     from kernelblaster.problems.shape_only import shapes_only
 
     reference = load_reference(problem)
@@ -162,13 +182,7 @@ def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple
         outputs = blaming(problem, lambda: run_model(problem, model, inputs))
     named = [(name, TensorRole.OUTPUT, tensor) for name, tensor in zip(problem.outputs, outputs, strict=True)]
     named += [(name, TensorRole.INPUT, tensor) for name, tensor in inputs.items()]
-    named += [(name, TensorRole.WEIGHT, tensor) for name, tensor in weights_of(model).items()]
-    _check_names(problem, [name for name, _, _ in named])
-    _check_driver(problem, inputs, weights_of(model))
-    return tuple(
-        TensorSpec(name, role, _stored_dtype(problem, name, tensor, precision), tuple(tensor.shape))
-        for name, role, tensor in named
-    )
+    return (*named, *((name, TensorRole.WEIGHT, tensor) for name, tensor in weights_of(model).items()))
 
 
 def weights_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -47,6 +47,6 @@ def open_evaluator(
     It uses the device that is given, else the one that is configured. Raises UsageError, DeviceError.
     """
     device = watched(given or choose_device(config, tell).device, config, tell)
-    with InputStore() as inputs:
+    with InputStore(tell=tell) as inputs:
         workload = timed_workload(config, device.facts, ())
         yield Evaluator(device, inputs, config.evaluation, workload, config.libraries, precision=config.precision)

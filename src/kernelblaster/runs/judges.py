@@ -55,7 +55,7 @@ def opened_judge(record: RunRecord, device: Device, tell: Callable[[str], object
     """
     config, workload = record.config, record.workload
     if config.evaluation.processes == 1:
-        with InputStore() as inputs:
+        with InputStore(tell=tell) as inputs:
             yield _evaluator(config, workload, watched(device, config, tell), inputs, secret_seed())
         return
     count = config.evaluation.processes

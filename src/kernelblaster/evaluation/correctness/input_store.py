@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,11 +83,18 @@ class InputStore:
         root: where its directory is made; None: shared memory where there is room, else the temporary directory.
         file_bytes: bound on the files together; None: its share of half of the space.
         reference_bytes: bound on references in memory together; None: 8 GiB, or a quarter of what is free.
+        tell: told what is drawn.
     """
 
     def __init__(
-        self, root: Path | None = None, *, file_bytes: int | None = None, reference_bytes: int | None = None
+        self,
+        root: Path | None = None,
+        *,
+        file_bytes: int | None = None,
+        reference_bytes: int | None = None,
+        tell: Callable[[str], object] = lambda stage: None,
     ) -> None:
+        self.tell = tell
         self.directory = scratch.create(root)
         self._file_bytes = file_bytes
         self._reference_bytes = reference_bytes or max(_REFERENCE_BYTES, int(_REFERENCE_SHARE * free_host_memory()))
@@ -141,6 +148,7 @@ class InputStore:
     def _drawn(self, key: InputKey) -> InputSet:
         from kernelblaster.evaluation.inputs.tensors import borrowed_memory
 
+        self.tell(_stage(key))
         with borrowed_memory():  # what was drawn there is gone when this is left
             return self._draw(key) if key.perturbation == UNPERTURBED else self._vary(key)
 
@@ -218,3 +226,11 @@ class InputStore:
                 references -= entry.drawn.reference_bytes
                 del self._entries[name]
                 shutil.rmtree(self.directory / name, ignore_errors=True)
+
+
+def _stage(key: InputKey) -> str:
+    """What is done for a key, for a person who waits."""
+    place = f"{key.problem.id} at size {key.workload}"
+    if key.perturbation != UNPERTURBED:
+        return f"computing the reference of a judged timed call of {place}"
+    return f"drawing {key.draws[0]} inputs of {place}" + (" and computing their reference" if key.judged else "")

@@ -61,7 +61,9 @@ from kernelblaster.api.knowledge import write_knowledge as write_knowledge
 from kernelblaster.api.machine import examine_machine as examine_machine
 from kernelblaster.api.machine import is_usable as is_usable
 from kernelblaster.api.model_evaluation import EvalReport as EvalReport
+from kernelblaster.api.model_evaluation import KeptScores as KeptScores
 from kernelblaster.api.model_evaluation import evaluate_model as evaluate_model
+from kernelblaster.api.model_evaluation import kept_scores as kept_scores
 from kernelblaster.api.problems import audit_problem as audit_problem
 from kernelblaster.api.problems import create_problem as create_problem
 from kernelblaster.api.problems import define_problem as define_problem

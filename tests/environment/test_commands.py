@@ -32,7 +32,13 @@ def test_the_list_holds_each_problem_of_a_split_by_its_name(catalogue: Catalogue
 
 
 @pytest.mark.parametrize(
-    "arguments", [("list", "--split", "nine"), ("try", "L1_23", "missing.cu"), ("eval", "L1_23", "--language", "ptx")]
+    "arguments",
+    [
+        ("list", "--split", "nine"),
+        ("try", "L1_23", "missing.cu"),
+        ("eval", "L1_23", "--language", "ptx"),
+        ("report", "missing.jsonl"),
+    ],
 )
 def test_what_is_not_there_is_a_usage_error(arguments: tuple[str, ...]) -> None:
     with pytest.raises(UsageError):
@@ -64,3 +70,17 @@ def test_a_model_is_scored_once_its_replies_are_there(
     code, done = evaluated()
     assert (code, done["pending"]) == (ExitCode.OK, 0)
     assert done["overall"]["pass_at"] == {"1": 0.5, "2": 1.0}
+    (kept,) = json.loads("\n".join(invoke("report", str(tmp_path), "--json")))
+    assert (kept["overall"], kept["levels"]) == (done["overall"], done["levels"])
+
+
+def test_the_table_of_the_evaluation_on_a_gpu_is_what_its_turns_say() -> None:
+    kept = Path(__file__).parents[2] / "docs/results/environment_eval/h200"
+    page = (kept / "plan.md").read_text().splitlines()
+    for language, first in (("cuda", 18), ("triton", 7)):
+        told = invoke("report", str(kept / f"turns/{language}.jsonl"), "--turns", "1", "--markdown")
+        assert f"{first} of {first} episodes are over" in told[0]
+        table = [line for line in told if line.startswith("|")]
+        assert table[-1].startswith(f"| all | {first} |")
+        place = page.index(table[-1])
+        assert page[place + 1 - len(table) : place + 1] == table

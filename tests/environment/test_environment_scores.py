@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelblaster.api.model_evaluation import kept_scores
 from kernelblaster.environment.samples import EvalHeader, SampleStore, Turn
 from kernelblaster.environment.scores import Episode, best_at, pass_at, scores_by_level, scores_of
 from kernelblaster.environment.submission import Language
@@ -99,3 +100,31 @@ def test_figures_of_two_machines_never_mix(tmp_path: Path) -> None:
     SampleStore(tmp_path, HEADER)
     with pytest.raises(UsageError, match="conditions"):
         SampleStore(tmp_path, HEADER.model_copy(update={"conditions": {"device": "emulated"}}))
+
+
+def test_kept_turns_count_as_if_episodes_had_been_shorter(tmp_path: Path) -> None:
+    store = SampleStore(tmp_path, HEADER)
+    name = "L2_17_Conv2d_InstanceNorm_Divide"
+    going_on = WRONG.model_copy(update={"done": False, "problem": name})
+    for played in (
+        going_on,
+        FAST.model_copy(update={"problem": name, "turn": 2}),
+        going_on.model_copy(update={"sample": 2}),
+    ):
+        store.keep(played)
+    whole, first = kept_scores(tmp_path), kept_scores(store.path, turns=1)
+    assert (whole.begun, whole.overall.episodes, whole.overall.pass_at) == (2, 1, {1: 1.0})
+    assert (first.overall.episodes, first.overall.pass_at[1], first.overall.reward) == (2, 0.0, 0.1)
+    assert list(whole.levels) == [2]
+    assert kept_scores(tmp_path, turns=9).turns == HEADER.turns
+
+
+@pytest.mark.parametrize("content", [None, "", "{}\n", '{"format": "other"}\n'])
+def test_what_is_no_evaluation_is_refused_by_name_and_left_as_it_is(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "turns.jsonl"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(UsageError, match=r"turns\.jsonl") as refused:
+        kept_scores(tmp_path)
+    assert refused.value.hint
+    assert (file.read_text() if file.exists() else None) == content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,11 +17,11 @@ from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.actions import MAX_TURNS, MOST_TURNS
 from kernelblaster.environment.baselines import EpisodeBaseline
-from kernelblaster.environment.catalogue import problem_identifier
+from kernelblaster.environment.catalogue import level_of, problem_identifier
 from kernelblaster.environment.episode import KernelEnvironments
 from kernelblaster.environment.playing import Played, Player
-from kernelblaster.environment.samples import EvalHeader, SampleStore, Turn
-from kernelblaster.environment.scores import Scores, scores_by_level, scores_of
+from kernelblaster.environment.samples import EvalHeader, SampleStore, Turn, kept_turns
+from kernelblaster.environment.scores import Episode, Scores, scores_by_level, scores_of
 from kernelblaster.environment.submission import Language, require_judged
 from kernelblaster.errors import ExitCode, UsageError
 from kernelblaster.models.base import ChatModel
@@ -71,6 +72,46 @@ class EvalReport(BaseModel):
         if self.unjudged:
             return ExitCode.MACHINE
         return ExitCode.WAITING if self.pending else ExitCode.OK
+
+
+class KeptScores(BaseModel):
+    """Figures of an evaluation that is kept, as far as it has come."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    header: EvalHeader
+    turns: int
+    """Turns of an episode that count."""
+    begun: int
+    """Episodes with a turn."""
+    overall: Scores
+    """Of those that were over after so many turns."""
+    levels: dict[int, Scores]
+
+
+def kept_scores(path: Path, *, turns: int | None = None) -> KeptScores:
+    """Figures of what an evaluation has kept, without a device or a model.
+
+    Args:
+        path: directory of `evaluate_model`, or the `turns.jsonl` in it.
+        turns: count an episode's first turns alone, as if it had not been allowed more; all of them if None.
+
+    Raises UsageError.
+    """
+    header, found = kept_turns(path)
+    most = header.turns if turns is None else min(turns, header.turns)
+    _require(1, most)
+    episodes: defaultdict[str, list[Episode]] = defaultdict(list)
+    for (problem, _), played in found.items():
+        if len(played) >= most or played[-1].done:
+            episodes[problem].append(Episode(played[:most]))
+    return KeptScores(
+        header=header,
+        turns=most,
+        begun=len(found),
+        overall=scores_of(episodes),
+        levels=scores_by_level(episodes, {problem: level_of(problem) for problem in episodes}),
+    )
 
 
 def evaluate_model(

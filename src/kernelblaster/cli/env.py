@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelblaster import Tier
-from kernelblaster.cli.env_eval import evaluate
+from kernelblaster.cli.env_eval import evaluate, report
 from kernelblaster.cli.options import (
     BASELINE_HELP,
     REWARD_HELP,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Problems as tasks for reinforcement learning, over OpenEnv.", no_args_is_help=True)
 app.command("eval")(evaluate)
+app.command("report")(report)
 
 ProblemArgument = Annotated[str, typer.Argument(help="An exact name: L1_23_Softmax, L1_23 or level1/23.")]
 RewardOption = Annotated[str, typer.Option("--reward", help=REWARD_HELP)]

@@ -1,4 +1,4 @@
-"""`kernelblaster env eval`: how well a model writes kernels."""
+"""`kernelblaster env eval` and `env report`: how well a model writes kernels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kernelblaster.cli.progress import Progress
 from kernelblaster.cli.settings import ConfigOption, SetOption, configured, setting
 
 if TYPE_CHECKING:
-    from kernelblaster import EvalReport, Scores, Turn
+    from kernelblaster import EvalReport, KeptScores, Scores, Turn
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,36 @@ def evaluate(played: EvalOptions, model: ModelOptions, place: EvalPlaceOptions) 
     return int(report.exit_code)
 
 
+def report(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="DIR|TURNS.JSONL ...", help="Directories of `env eval`, or files of turns.")
+    ],
+    turns: Annotated[
+        int | None, typer.Option("--turns", min=1, help="Count only so many turns of an episode, from its first.")
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Tables of Markdown.")] = False,
+    json_output: JsonOption = False,
+) -> int:
+    """Show the figures of evaluations that are kept: each file apart, by level. Needs no device and no model."""
+    from kernelblaster import kept_scores
+
+    found = [kept_scores(path, turns=turns) for path in paths]
+    if json_output:
+        terminal.print_json([one.model_dump(mode="json") for one in found])
+        return 0
+    console = terminal.console()
+    for path, kept in zip(paths, found, strict=True):
+        plural = "" if kept.turns == 1 else "s"
+        over = f"{kept.overall.episodes} of {kept.begun} episodes are over after {kept.turns} turn{plural}"
+        about = f"{_title(kept)}; {kept.header.language}, reward {kept.header.reward['reward']}: {over} ({path})"
+        console.print(about, style="bold", markup=False, soft_wrap=True)
+        if markdown:
+            console.print("\n" + _markdown(kept) + "\n", markup=False, soft_wrap=True)
+        elif kept.overall.episodes:
+            console.print(_table(kept))
+    return 0
+
+
 class _Count:
     """Tells how many turns this start has judged."""
 
@@ -119,10 +149,7 @@ class _Count:
 
 def print_report(console: Console, report: EvalReport) -> None:
     """Print the figures of an evaluation, and what is left of it."""
-    header = report.header
-    times = "; times are modelled, not measured" if header.modelled else ""
-    judged = f"{header.conditions['device_name']}, {header.conditions['precision']}, {header.conditions['workload']}"
-    console.print(f"{header.model} on {judged}{times}", style="bold", markup=False, soft_wrap=True)
+    console.print(_title(report), style="bold", markup=False, soft_wrap=True)
     console.print(f"{report.overall.episodes} of {report.asked} episodes are over", markup=False)
     if report.overall.episodes:
         console.print(_table(report))
@@ -130,18 +157,38 @@ def print_report(console: Console, report: EvalReport) -> None:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
 
 
-def _table(report: EvalReport) -> Table:
-    table = Table(header_style="dim", box=None, pad_edge=False)
+def _title(report: EvalReport | KeptScores) -> str:
+    """Who was judged, and by what."""
+    header = report.header
+    times = "; times are modelled, not measured" if header.modelled else ""
+    judged = f"{header.conditions['device_name']}, {header.conditions['precision']}, {header.conditions['workload']}"
+    return f"{header.model} on {judged}{times}"
+
+
+def _columns(overall: Scores) -> list[str]:
+    figures = ["problems", *(f"pass@{k}" for k in overall.pass_at), *(f"fast_{p}" for p in overall.fast)]
+    return ["level", *figures, "reward", "hacks", "suspicious", "device limits"]
+
+
+def _rows(report: EvalReport | KeptScores) -> list[list[str]]:
     overall = report.overall
-    table.add_column("level")
-    for name in ("problems", *(f"pass@{k}" for k in overall.pass_at), *(f"fast_{p}" for p in overall.fast)):
-        table.add_column(name, justify="right")
-    for name in ("reward", "hacks", "suspicious", "device limits"):
-        table.add_column(name, justify="right")
-    for level, scores in report.levels.items():
-        table.add_row(str(level), *_row(scores, overall))
-    table.add_row("all", *_row(overall, overall))
+    levels = [[str(level), *_row(scores, overall)] for level, scores in report.levels.items()]
+    return [*levels, ["all", *_row(overall, overall)]]
+
+
+def _table(report: EvalReport | KeptScores) -> Table:
+    table = Table(header_style="dim", box=None, pad_edge=False)
+    for name in _columns(report.overall):
+        table.add_column(name, justify="left" if name == "level" else "right")
+    for row in _rows(report):
+        table.add_row(*row)
     return table
+
+
+def _markdown(kept: KeptScores) -> str:
+    columns = _columns(kept.overall)
+    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *_rows(kept)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _row(scores: Scores, overall: Scores) -> list[str]:

@@ -26,6 +26,14 @@ def problem_identifier(problem: Problem) -> str:
     return f"L{problem.id.level}_{problem.id.number}_{problem.name}"
 
 
+def level_of(identifier: str) -> int:
+    """The level in an identifier, 1 of `L1_23_Softmax`. Raises UsageError where there is none."""
+    found = _SHORT.fullmatch(identifier)
+    if found is None:
+        raise UsageError(f"{identifier!r} is no problem's name", hint="names are like L1_23_Softmax")
+    return int(found["level"])
+
+
 def names_of(problem: Problem) -> tuple[str, ...]:
     """All names of a problem: `L1_23_Softmax`, `L1_23`, `level1/23`, `level1/023`."""
     level, number = problem.id.level, problem.id.number

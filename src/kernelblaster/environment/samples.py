@@ -103,7 +103,7 @@ class SampleStore:
                 hint="name another directory with --to",
             )
         for line in lines[1:]:
-            self._add(_parsed(self.path, Turn, line.data))
+            _taken(self._turns, _parsed(self.path, Turn, line.data))
 
     def turns(self, problem: str, sample: int) -> tuple[Turn, ...]:
         """The turns of an episode so far, in order."""
@@ -113,16 +113,38 @@ class SampleStore:
     def keep(self, turn: Turn) -> None:
         """Store a turn before anything is made of it. Raises OSError."""
         with self._lock:
-            if self._add(turn):
+            if _taken(self._turns, turn):
                 append_line(self.path, turn.model_dump_json().encode())
 
-    def _add(self, turn: Turn) -> bool:
-        """Whether the turn is the next of its episode; the first line of a turn counts."""
-        episode = self._turns[turn.problem, turn.sample]
-        if turn.turn != len(episode) + 1:
-            return False
-        episode.append(turn)
-        return True
+
+def kept_turns(path: Path) -> tuple[EvalHeader, dict[tuple[str, int], tuple[Turn, ...]]]:
+    """What an evaluation has kept, read alone: its header, and the turns of each problem's episodes, in order.
+
+    Args:
+        path: of the file, or of the evaluation's directory.
+
+    Raises UsageError where there is none, or it is damaged.
+    """
+    file = path / TURNS if path.is_dir() else path
+    if not file.is_file():
+        raise UsageError(f"there is no {file}", hint=f"name a directory of `env eval`, or its {TURNS}")
+    lines = list(complete_lines(file.read_bytes()))
+    if not lines:
+        raise UsageError(f"{file} is empty", hint="`env eval` writes it")
+    header = _parsed(file, EvalHeader, lines[0].data)
+    turns: defaultdict[tuple[str, int], list[Turn]] = defaultdict(list)
+    for line in lines[1:]:
+        _taken(turns, _parsed(file, Turn, line.data))
+    return header, {episode: tuple(found) for episode, found in turns.items()}
+
+
+def _taken(turns: defaultdict[tuple[str, int], list[Turn]], turn: Turn) -> bool:
+    """Whether the turn is the next of its episode; the first line of a turn counts."""
+    episode = turns[turn.problem, turn.sample]
+    if turn.turn != len(episode) + 1:
+        return False
+    episode.append(turn)
+    return True
 
 
 Record = TypeVar("Record", EvalHeader, Turn)

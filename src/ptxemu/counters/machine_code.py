@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import mean
 
 from ptxemu.counters.polling import PollingLoop, polling_loops, with_one_look, without_looks
 from ptxemu.counters.record import (
@@ -19,11 +20,11 @@ from ptxemu.counters.record import (
     Space,
 )
 from ptxemu.counters.retries import exchange_rounds, exchanging
-from ptxemu.machine.anchors import PtxLine, anchors, ptx_lines, with_lines_of_products
+from ptxemu.machine.anchors import PtxLine, anchors, operand_bytes, ptx_lines, with_lines_of_products
 from ptxemu.machine.cubin import CodeSection, read_sections
 from ptxemu.machine.executions import Flow
 from ptxemu.machine.graph import Graph, graph_of
-from ptxemu.machine.instructions import MachineInstruction, Opcode, Pipe, decode
+from ptxemu.machine.instructions import PRODUCTS, MachineInstruction, Opcode, Pipe, decode
 from ptxemu.machine.schedule import Schedule, WarpPath
 from ptxemu.ptx.syntax import parse
 
@@ -44,12 +45,14 @@ class KernelCode:
         flow: from which the executions of each block follow.
         schedule: what one warp waits for.
         polling: loops that wait for other blocks.
+        operands: by the line of a product by a warpgroup, bytes of shared memory that one of its warps has read.
     """
 
     instructions: tuple[MachineInstruction, ...]
     flow: Flow
     schedule: Schedule
     polling: tuple[PollingLoop, ...] = ()
+    operands: Mapping[int, int] = field(default_factory=dict)
 
     def counted(self, record: LaunchRecord) -> LaunchRecord:
         """A launch with what its machine code executed, and one look for each wait for other blocks."""
@@ -83,9 +86,19 @@ class KernelCode:
             shared_passes=_shared_passes(record, executed) + operations[Opcode.SHFL],
             spill_loads=max(0.0, operations[Opcode.LDL] - local[Access.LOAD]),
             spill_stores=max(0.0, operations[Opcode.STL] - local[Access.STORE]),
+            operand_bytes=sum(
+                count * self.operands.get(one.line, self._usual_operands)
+                for one, count in executed.items()
+                if one.operation in PRODUCTS
+            ),
             guessed=sum(times[block] * self._length(block) for block in guessed),
             path=WarpPath(self.schedule, tuple(count / record.warps for count in times)),
         )
+
+    @property
+    def _usual_operands(self) -> float:
+        """Of a product of which the line table does not say which it is."""
+        return mean(self.operands.values()) if self.operands else 0.0
 
     def _merging(self) -> set[int]:
         """Lines of atomics in shared memory for which lanes at one word are one."""
@@ -192,5 +205,9 @@ def _kernel(section: CodeSection, lines: Mapping[int, PtxLine]) -> KernelCode:
     ]
     flow = Flow(graph, anchors(instructions, graph, lines), entries, per_block, _fallbacks(instructions, graph))
     return KernelCode(
-        instructions, flow, Schedule.of(instructions, graph), polling_loops(instructions, section.words, graph, lines)
+        instructions,
+        flow,
+        Schedule.of(instructions, graph),
+        polling_loops(instructions, section.words, graph, lines),
+        operand_bytes(instructions, lines),
     )

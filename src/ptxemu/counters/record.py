@@ -122,6 +122,8 @@ class MachineCounts:
     spill_loads: float
     """Loads from local memory that the PTX knows nothing of."""
     spill_stores: float
+    operand_bytes: float = 0.0
+    """What tensor cores read of shared memory for products by warpgroups."""
     guessed: float = 0.0
     """Of the instructions: those in blocks of which nothing tells how often they are executed."""
     path: WarpPath | None = None

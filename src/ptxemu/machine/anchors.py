@@ -7,6 +7,7 @@ arithmetic it also makes up itself: they count only where nothing better does.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from statistics import median_high
 
 from ptxemu.machine.graph import Graph
 from ptxemu.machine.instructions import PRODUCTS, MachineInstruction, Opcode
-from ptxemu.ptx.tree import Label, Program, Statement
+from ptxemu.ptx.tree import Group, Label, Program, Statement
 
 _O = Opcode
 _LOADS = {"global": (_O.LDG, _O.LD), "shared": (_O.LDS, _O.LD), "local": (_O.LDL,), "": (_O.LD, _O.LDG, _O.LDS, _O.LDL)}
@@ -52,6 +53,7 @@ _SIMPLE = {
     "atom": _ATOMS,
     "red": _ATOMS,
 }
+_OPERAND_ROWS, _OPERAND_BYTES, WARPGROUP_WARPS = 16, 32, 4
 _NEAR = 60
 """Lines by which a product by a warpgroup may be away from its statement."""
 _SPECIAL = frozenset(["ex2", "lg2", "sin", "cos", "tanh", "rsqrt", "rcp"])
@@ -126,6 +128,22 @@ def with_lines_of_products(
     for number, (_, at) in enumerate(places):
         found[at] = replace(found[at], line=own[number // copies])
     return tuple(found)
+
+
+def operand_bytes(code: Sequence[MachineInstruction], lines: Mapping[int, PtxLine]) -> dict[int, int]:
+    """By the line of a product by a warpgroup, the bytes of shared memory that are read for one of its four warps.
+
+    Each has 16 rows of the left operand, unless they are in registers; the right one is read once for all four (the
+    PTX ISA has the shapes: rows of 32 bytes, whatever the type).
+    """
+    found = {}
+    for line in {one.line for one in code if one.operation in PRODUCTS}:
+        parts, operands = (lines[line].statement.parts, lines[line].statement.operands) if line in lines else ((), ())
+        shape = next(filter(None, (re.fullmatch(r"m64n(\d+)k\d+", part) for part in parts)), None)
+        if shape is not None and len(operands) > 1:
+            left = 0 if isinstance(operands[1], Group) else _OPERAND_ROWS * _OPERAND_BYTES
+            found[line] = left + int(shape[1]) * _OPERAND_BYTES // WARPGROUP_WARPS
+    return found
 
 
 def anchors(code: Sequence[MachineInstruction], graph: Graph, lines: Mapping[int, PtxLine]) -> list[Anchor]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ptxemu.machine.arrivals import ArrivalTime
 from ptxemu.machine.graph import Graph
 from ptxemu.machine.instructions import PRODUCTS, MachineInstruction, Opcode
 
@@ -88,6 +89,7 @@ class ScheduledInstruction:
         product: whether it is a product by a warpgroup, which goes on while the warp does.
         commits: whether it closes a group of those.
         products_left: as `left`, of such groups.
+        line: of the PTX.
     """
 
     clocks: int
@@ -100,6 +102,7 @@ class ScheduledInstruction:
     product: bool = False
     commits: bool = False
     products_left: int | None = None
+    line: int = 0
 
     @property
     def may_wait(self) -> bool:
@@ -135,7 +138,8 @@ class ScheduledBlock:
 
 Clocks = defaultdict[WaitCause, float]
 """Clocks of a warp by cause; zero for those that are missing."""
-_UnderWay = dict[int, tuple[float, WaitCause]]
+_Raised = tuple[ArrivalTime, WaitCause]
+_UnderWay = dict[int, _Raised]
 """Barrier, or group of copies as in `ScheduledInstruction.awaits` -> when it comes down, and what for."""
 
 
@@ -162,21 +166,29 @@ class Schedule:
         before = {block: tuple(graph.predecessors.get(block, ())) for block in graph.order}
         return cls(blocks, tuple(graph.order), before, dict(graph.above))
 
-    def clocks(self, executions: Sequence[float], latency: Mapping[WaitCause, float], sharing: float = 1.0) -> Clocks:
+    def clocks(
+        self,
+        executions: Sequence[float],
+        latency: Mapping[WaitCause, float],
+        sharing: float = 1.0,
+        loads: Mapping[int, ArrivalTime] | None = None,
+    ) -> Clocks:
         """Clocks that one warp takes, by cause.
 
         Args:
             executions: of each block, by one warp.
             latency: of every cause but `ISSUE` and `WAIT`.
             sharing: warps that issue the same code through one scheduler at the same time.
+            loads: by line of the PTX, when what a load from device memory has asked for comes; others take the latency.
         """
+        known = _Latencies(latency, loads or {})
         left: dict[int, _UnderWay] = {}
         spent: dict[int, Clocks] = {}
         for _ in range(_ROUNDS):
             for block in self.order:
                 if executions[block]:
                     spent[block], left[block] = _run(
-                        self.blocks[block], self._entering(block, executions, left), latency, sharing
+                        self.blocks[block], self._entering(block, executions, left), known, sharing
                     )
         total = Clocks(float)
         for block, found in spent.items():
@@ -192,7 +204,7 @@ class Schedule:
         for one, times in ways.items():
             if times >= _FREQUENT * most:
                 for barrier, (down, cause) in left[one].items():
-                    if barrier not in found or found[barrier][0] < down:
+                    if barrier not in found or found[barrier][0].expected(0.0) < down.expected(0.0):
                         found[barrier] = (down, cause)
         return found
 
@@ -204,9 +216,14 @@ class WarpPath:
     schedule: Schedule
     executions: tuple[float, ...]
 
-    def clocks(self, latency: Mapping[WaitCause, float], sharing: float = 1.0) -> Clocks:
-        """Clocks by cause, given the latency of each but `ISSUE` and `WAIT`; `sharing` as for `Schedule.clocks`."""
-        return self.schedule.clocks(self.executions, latency, sharing)
+    def clocks(
+        self,
+        latency: Mapping[WaitCause, float],
+        sharing: float = 1.0,
+        loads: Mapping[int, ArrivalTime] | None = None,
+    ) -> Clocks:
+        """Clocks by cause, given the latency of each but `ISSUE` and `WAIT`; the others as for `Schedule.clocks`."""
+        return self.schedule.clocks(self.executions, latency, sharing, loads)
 
     @property
     def products(self) -> float:
@@ -265,9 +282,20 @@ class WarpPath:
         return found
 
 
-def _run(
-    block: ScheduledBlock, under_way: _UnderWay, latency: Mapping[WaitCause, float], sharing: float
-) -> tuple[Clocks, _UnderWay]:
+@dataclass(frozen=True)
+class _Latencies:
+    """Latency of each cause, and of each line with a load from device memory when that comes."""
+
+    clocks: Mapping[WaitCause, float]
+    loads: Mapping[int, ArrivalTime]
+
+    def of(self, cause: WaitCause, line: int) -> ArrivalTime:
+        """In clocks from its issue."""
+        known = self.loads.get(line) if cause is WaitCause.GLOBAL else None
+        return known or ArrivalTime.at(self.clocks[cause])
+
+
+def _run(block: ScheduledBlock, under_way: _UnderWay, latency: _Latencies, sharing: float) -> tuple[Clocks, _UnderWay]:
     """Clocks by cause of one execution, and what is under way at its end, in clocks from there."""
     now, spent = 0.0, Clocks(float)
     spent |= {WaitCause.ISSUE: block.instructions, WaitCause.WAIT: block.clocks - block.instructions}
@@ -275,35 +303,43 @@ def _run(
         taken = max(step.clocks, sharing * (step.instructions - 1))
         spent[WaitCause.ISSUE] += taken - step.clocks
         now += taken
-        if step.may_wait:
-            awaited = [found for barrier, found in under_way.items() if step.awaits(barrier)]
-            until, cause = max(awaited, default=(now, WaitCause.WAIT))
-            if until > now:
-                spent[cause] += until - now
-                now = until
+        if step.may_wait and (awaited := [barrier for barrier in under_way if step.awaits(barrier)]):
+            _, cause = max((under_way[one] for one in awaited), key=lambda found: found[0].expected(now))
+            until = ArrivalTime.last([under_way.pop(one)[0] for one in awaited]).expected(now)
+            spent[cause] += until - now
+            now = until
         for barrier, cause in step.raises:
-            down = now + latency[cause]
-            if barrier not in under_way or under_way[barrier][0] < down:
-                under_way[barrier] = (down, cause)
+            raised = (latency.of(cause, step.line).after(now), cause)
+            under_way[barrier] = _both(under_way[barrier], raised, now) if barrier in under_way else raised
         if step.closes:
             groups = {one - 1: found for one, found in under_way.items() if -_MOST_GROUPS < one < 0}
             under_way = {one: found for one, found in under_way.items() if one >= 0} | groups
-            under_way[-1] = (now + latency[WaitCause.GLOBAL], WaitCause.GLOBAL)
+            under_way[-1] = (ArrivalTime.at(now + latency.clocks[WaitCause.GLOBAL]), WaitCause.GLOBAL)
         if step.product:
-            begins = max(now, under_way[_QUEUE][0] if _QUEUE in under_way else now)
-            under_way[_QUEUE] = (begins + latency[WaitCause.PRODUCT], WaitCause.PRODUCT)
+            begins = max(now, under_way[_QUEUE][0].near if _QUEUE in under_way else now)
+            under_way[_QUEUE] = (ArrivalTime.at(begins + latency.clocks[WaitCause.PRODUCT]), WaitCause.PRODUCT)
         if step.commits:
             later = {one + 1: found for one, found in under_way.items() if _QUEUE < one < _QUEUE + _MOST_GROUPS}
             under_way = {one: found for one, found in under_way.items() if one <= _QUEUE} | later
             under_way[_QUEUE + 1] = under_way[_QUEUE]
         if step.costs is not None:
-            spent[step.costs] += latency[step.costs]
-            now += latency[step.costs]
+            spent[step.costs] += latency.clocks[step.costs]
+            now += latency.clocks[step.costs]
     issued = block.instructions - sum(step.instructions for step in block.steps) + bool(block.steps)
     rest = max(block.rest, sharing * issued)
     spent[WaitCause.ISSUE] += rest - block.rest
     end = now + rest
-    return spent, {barrier: (down - end, cause) for barrier, (down, cause) in under_way.items() if down > end}
+    left = {barrier: (down.after(-end), cause) for barrier, (down, cause) in under_way.items()}
+    return spent, {barrier: found for barrier, found in left.items() if found[0].expected(0.0) > 0}
+
+
+def _both(
+    one: tuple[ArrivalTime, WaitCause], other: tuple[ArrivalTime, WaitCause], now: float
+) -> tuple[ArrivalTime, WaitCause]:
+    """What a barrier stands for that has been raised twice: the later of both, with the cause of that which takes
+    longer."""
+    cause = max(one, other, key=lambda found: found[0].expected(now))[1]
+    return ArrivalTime.last([one[0], other[0]]), cause
 
 
 def _scheduled(code: Sequence[MachineInstruction]) -> ScheduledBlock:
@@ -320,7 +356,7 @@ def _scheduled(code: Sequence[MachineInstruction]) -> ScheduledBlock:
         instructions += 1
         step = ScheduledInstruction(
             clocks, one.control.waits, raises, _COSTS.get(one.operation), one.operation == Opcode.LDGDEPBAR, one.left,
-            instructions - counted, one.operation in PRODUCTS, one.commits, one.products_left,
+            instructions - counted, one.operation in PRODUCTS, one.commits, one.products_left, one.line,
         )  # fmt: skip
         if step.may_wait or raises or step.costs or step.closes or step.product:
             steps.append(step)

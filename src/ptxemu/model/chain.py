@@ -3,8 +3,7 @@
 Where machine code is at hand, its schedule says what a warp waits for (`machine/schedule.py`). Elsewhere the core
 counts how often a warp stands on the longest chain of dependent PTX instructions of a region, by kind of latency
 (`ptx/analysis/waits.py`), and every machine instruction holds its warp for a few clocks. Loads take as long as the
-caches that serve them. A hit in the L1 on a line that another warp has just asked for waits as long as that one's miss;
-so does one in the L2 that another SM has just asked for.
+caches that serve them (`load_latency.py`); a warp that waits for several waits for the last.
 
 Products by a warpgroup go on while its warps do, until these wait for them; the warpgroups of a block take turns at the
 tensor cores, and their warps issue the same code at the same time. Of launches with such products the chain is that of
@@ -13,24 +12,20 @@ the warps that multiply: what tensor cores do not hide (the first tile, waits, t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from math import log2
 
 from ptxemu.counters.record import (
     EXECUTED,
     GLOBAL_SPACES,
-    SECTOR_BYTES,
     WARP_THREADS,
-    Access,
     LaunchRecord,
     MachineCounts,
-    MemoryInstruction,
     Space,
 )
 from ptxemu.machine.schedule import WARPGROUP_WARPS, WaitCause, WarpPath
 from ptxemu.model.architecture import Architecture, GpuModel, Latency
-from ptxemu.model.traffic import DEVICE_SPACES, bulk_read_sectors, further_lines, least_passes, loads
+from ptxemu.model.load_latency import LoadLatency
+from ptxemu.model.traffic import DEVICE_SPACES, bulk_read_sectors, further_lines, loads, operand_clocks
 from ptxemu.ptx.analysis.waits import UNROLLED
 
 _SHORT = (WaitCause.SHARED, WaitCause.SHUFFLE, WaitCause.SPECIAL, WaitCause.CONSTANT, WaitCause.REGISTER)
@@ -71,16 +66,16 @@ def chain_of(
     """
     architecture = gpu.architecture
     spaces = DEVICE_SPACES if machine.path is None else GLOBAL_SPACES
-    load = load_latency(record, spaces, dram_read_bytes, rounds, architecture)
+    loaded = LoadLatency.of(record, spaces, dram_read_bytes, rounds, architecture)
     lines = architecture.timing.line_clocks * sum(further_lines(one) for one in loads(record)) / record.warps
     shared = _shared_latency(record, architecture)
     if machine.path is None:
-        return _chain_of_ptx(record, machine, load, lines, shared, architecture)
-    latencies, path, sharing, first_tile = _latencies(architecture.latency, load, shared), machine.path, 1.0, 0.0
+        return _chain_of_ptx(record, machine, loaded.mean, lines, shared, architecture)
+    latencies, path, sharing, first_tile = _latencies(architecture.latency, loaded.mean, shared), machine.path, 1.0, 0.0
     if record.warpgroup_fma and path.products:
-        path, sharing, latencies[WaitCause.PRODUCT] = _multiplying(record, path, gpu)
+        path, sharing, latencies[WaitCause.PRODUCT] = _multiplying(record, machine, path, gpu)
         first_tile = architecture.latency.dram if bulk_read_sectors(record) else 0.0
-    clocks = path.clocks(latencies, sharing)
+    clocks = path.clocks(latencies, sharing, loaded.by_line())
     return Chain(
         global_memory=clocks[WaitCause.GLOBAL]
         + clocks[WaitCause.LOCAL]
@@ -95,11 +90,18 @@ def chain_of(
     )
 
 
-def _multiplying(record: LaunchRecord, path: WarpPath, gpu: GpuModel) -> tuple[WarpPath, float, float]:
+def _multiplying(
+    record: LaunchRecord, machine: MachineCounts, path: WarpPath, gpu: GpuModel
+) -> tuple[WarpPath, float, float]:
     """Path of the warps that multiply by warpgroups, how many of a block share a scheduler, and the clocks from one
-    product to the next of the same warpgroup while all of the block are at it."""
+    product to the next of the same warpgroup while all of the block are at it.
+
+    A product takes as long as the tensor cores do, or as shared memory with its operands and the tiles that come.
+    """
     own, warps = path.of_products(-(-record.threads_per_block // WARP_THREADS))
-    one = record.warpgroup_fma / record.warps / path.products * WARPGROUP_WARPS / gpu.warpgroup_fma_per_clk
+    moved = operand_clocks(record, machine) / gpu.architecture.timing.pipe_share
+    products = record.warps * path.products / WARPGROUP_WARPS
+    one = max(record.warpgroup_fma / gpu.warpgroup_fma_per_clk, moved) / products
     return own, max(1.0, warps / gpu.architecture.schedulers), one * warps / WARPGROUP_WARPS
 
 
@@ -158,40 +160,3 @@ def _shared_latency(record: LaunchRecord, architecture: Architecture) -> float:
     shared = list(record.accesses((Space.SHARED,), EXECUTED))
     passes = sum(one.wavefronts for one in shared) / max(1, sum(one.requests for one in shared))
     return architecture.latency.shared + architecture.timing.conflict_clocks * max(0.0, passes - 1)
-
-
-def load_latency(
-    record: LaunchRecord, spaces: Iterable[Space], dram_read_bytes: float, rounds: float, architecture: Architecture
-) -> float:
-    """Clocks of a mean load from some spaces: L1, L2 or DRAM by where its sectors come from.
-
-    A request waits for its slowest sector, so DRAM sectors are held against those that dense requests would need. Where
-    SMs read the same sectors, those that come soon after the first find them under way and wait as long as it does.
-    """
-    latency, timing = architecture.latency, architecture.timing
-    found = list(record.accesses(spaces, (Access.LOAD,)))
-    sectors = sum(one.sectors for one in found)
-    if sectors == 0:
-        return latency.l2
-    requests = sum(one.requests for one in found if one.sectors)
-    under_way = timing.l1_under_way / rounds
-    missed = sum(one.requests * _waiting_share(one, under_way) for one in found) / requests
-    dense = sum(min(_missed(one), one.ideal_sectors) for one in found)
-    from_dram = min(1.0, timing.reads_under_way * dram_read_bytes / SECTOR_BYTES / dense) if dense else 0.0
-    scattered = sum(one.wavefronts for one in found) / sum(least_passes(one) for one in found)
-    from_dram_clocks = latency.dram + timing.doubling_clocks * log2(max(1.0, scattered))
-    beyond = from_dram * from_dram_clocks + (1 - from_dram) * latency.l2
-    return latency.l1 + missed * (beyond - latency.l1)
-
-
-def _missed(one: MemoryInstruction) -> int:
-    return one.sectors - one.l1_hit_sectors
-
-
-def _waiting_share(one: MemoryInstruction, under_way: float) -> float:
-    """Share of a load's requests that wait for the L2: misses, and hits on what is still under way to another warp.
-
-    A request waits for its slowest sector. Later rounds of blocks find there what the first has brought, so that only
-    the first waits for others.
-    """
-    return min(1.0, (one.missed_requests + under_way * one.shared_requests) / one.requests) if one.requests else 0.0

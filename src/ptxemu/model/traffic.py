@@ -224,7 +224,7 @@ def data_stage_clocks(record: LaunchRecord, machine: MachineCounts, gpu: GpuMode
     """Clocks of the L1's data stage, all SMs together: passes of shared and device memory, or stores.
 
     A device request takes one pass for each 128 bytes and shares of one for further lines it touches and for sectors
-    that the L2 brings; a store takes clocks for each sector and each line.
+    that the L2 brings; a store takes clocks for each sector and each line. Tensor cores read operands there, too.
     """
     timing = gpu.architecture.timing
     device = sum(
@@ -235,7 +235,15 @@ def data_stage_clocks(record: LaunchRecord, machine: MachineCounts, gpu: GpuMode
     stored = sum(
         timing.store_sector_clocks * one.sectors + timing.store_line_clocks * one.wavefronts for one in stores(record)
     )
-    return max(machine.shared_passes + device + filled, stored)
+    return max(machine.shared_passes + device + filled + operand_clocks(record, machine), stored)
+
+
+def operand_clocks(record: LaunchRecord, machine: MachineCounts) -> float:
+    """Clocks of shared memory, all SMs together, for operands of products by warpgroups and the tiles that bulk copies
+    bring for them: 128 bytes each, whoever asks (32 banks of 4 bytes: CUDA C++ Programming Guide)."""
+    if not machine.operand_bytes:
+        return 0.0
+    return (machine.operand_bytes + bulk_read_sectors(record) * SECTOR_BYTES) / LINE_BYTES
 
 
 def least_passes(one: MemoryInstruction) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ from emulator_support import needs_tools
 
 from ptxemu.counters.machine_code import KernelCode, read_code
 from ptxemu.errors import CoreFailure
-from ptxemu.machine.anchors import Anchor
+from ptxemu.machine.anchors import Anchor, operand_bytes, ptx_lines
+from ptxemu.machine.arrivals import ArrivalTime
 from ptxemu.machine.cubin import CodeWord, read_sections
 from ptxemu.machine.executions import Flow
 from ptxemu.machine.graph import graph_of
 from ptxemu.machine.instructions import Control, MachineInstruction, Opcode, decode
 from ptxemu.machine.schedule import Schedule, WaitCause, WarpPath
+from ptxemu.ptx.syntax import parse
 from ptxemu.toolkit import CudaToolkit
 
 WARPS = 100
@@ -150,6 +153,37 @@ def test_independent_loads_are_waited_for_together() -> None:
     assert apart[WaitCause.GLOBAL] == 2 * (500 - 2)
 
 
+def test_warp_waits_for_the_last_of_the_loads_that_it_awaits_together() -> None:
+    """Each comes from the L2 in half of the cases, independently: one of both does in three quarters."""
+    half = ArrivalTime(10.0, 290.0, 290.0, beyond=0.5)
+    code = [
+        MachineInstruction(Opcode.LDG, 1, False, Control(2, result=0)),
+        MachineInstruction(Opcode.LDG, 2, False, Control(2, result=1)),
+        MachineInstruction(Opcode.FADD, 0, False, Control(4, waits=3)),
+        EXIT,
+    ]
+    schedule = Schedule.of(code, graph_of(code, ()))
+    one, both = (
+        schedule.clocks([1.0], LATENCY, loads=known)
+        for known in ({1: half, 2: ArrivalTime.at(10.0)}, {1: half, 2: half})
+    )
+    assert one[WaitCause.GLOBAL] == pytest.approx(0.5 * (10 - 2) + 0.5 * (290 - 4))
+    assert both[WaitCause.GLOBAL] == pytest.approx(0.25 * (10 - 2) + 0.75 * (290 - 2))
+
+
+def test_what_a_warp_has_waited_for_is_not_waited_for_again() -> None:
+    code = [
+        MachineInstruction(Opcode.LDG, 1, False, Control(2, result=0)),
+        MachineInstruction(Opcode.FADD, 0, False, Control(4, waits=1)),
+        MachineInstruction(Opcode.FADD, 0, False, Control(4, waits=1)),
+        EXIT,
+    ]
+    found = Schedule.of(code, graph_of(code, ())).clocks(
+        [1.0], LATENCY, loads={1: ArrivalTime(10.0, 290.0, 500.0, 0.5, 0.1)}
+    )
+    assert found[WaitCause.GLOBAL] == pytest.approx(10 + 0.5 * 280 + 0.1 * 210 - 2)
+
+
 @pytest.mark.parametrize(("left", "waited"), [(0, 500 - 1), (1, 500 - 1 - 14 * 15 - 1), (2, 0)])
 def test_groups_of_copies_are_waited_for_in_their_order(left: int, waited: float) -> None:
     """Two groups are closed one after the other; so many of the latest `DEPBAR` lets be."""
@@ -185,6 +219,28 @@ def test_products_of_a_warpgroup_take_turns_and_are_waited_for_in_groups(left: i
     code = (pause, product(commits=True), product(), product(commits=True), wait, EXIT)
     found = Schedule.of(code, graph_of(code, ())).clocks([1.0], LATENCY | {WaitCause.PRODUCT: 150.0})
     assert found[WaitCause.PRODUCT] == pytest.approx(max(0, waited - 2))
+
+
+def test_operands_of_products_lie_in_shared_memory_or_the_left_one_in_registers() -> None:
+    """A warp has 16 rows of 32 bytes of the left operand, and a quarter of the columns of the right one."""
+    text = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k() {
+    .reg .b64 %a, %b;
+    .reg .b32 %r<4>;
+    .reg .f32 %f<4>;
+    .reg .pred %p;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %a, %b, %p, 1, 1, 0, 0;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, %b, %p, 1, 1, 0;
+    ret;
+}
+"""
+    lines = ptx_lines(parse(text))
+    first, second = (line for line, one in sorted(lines.items()) if one.statement.parts[0] == "wgmma")
+    code = [replace(product(), line=line) for line in (first, second)]
+    assert operand_bytes(code, lines) == {first: 16 * 32 + 8 * 32 // 4, second: 8 * 32 // 4}
 
 
 def test_products_and_waits_for_them_are_read_off_their_bits() -> None:

@@ -23,8 +23,8 @@ from ptxemu.metrics.names import NsightMetric
 from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import gpu_model, gpu_names
 from ptxemu.model.call import estimate_call
-from ptxemu.model.chain import load_latency
 from ptxemu.model.kernel import GpuUnit, KernelEstimate, Unlaunchable, estimate, smooth_maximum
+from ptxemu.model.load_latency import LoadLatency
 from ptxemu.model.traffic import filled_bytes, sweeps
 
 H200 = gpu_model("h200")
@@ -241,8 +241,8 @@ def test_loads_that_hit_do_not_wait_for_those_that_miss() -> None:
     missing = access(Space.GLOBAL, Access.LOAD, 1000)
     hitting = access(Space.GLOBAL, Access.LOAD, 1000, hits=1.0)
     latency = H200.architecture.latency
-    one = load_latency(_loads(missing), GLOBAL_SPACES, 128_000, 1.0, H200.architecture)
-    both = load_latency(_loads(missing, hitting), GLOBAL_SPACES, 128_000, 1.0, H200.architecture)
+    one = LoadLatency.of(_loads(missing), GLOBAL_SPACES, 128_000, 1.0, H200.architecture).mean
+    both = LoadLatency.of(_loads(missing, hitting), GLOBAL_SPACES, 128_000, 1.0, H200.architecture).mean
     assert one == pytest.approx(latency.dram)
     assert both == pytest.approx((latency.dram + latency.l1) / 2)
 
@@ -251,17 +251,34 @@ def test_hits_on_lines_of_other_warps_wait_in_the_first_round() -> None:
     own = access(Space.GLOBAL, Access.LOAD, 1000, hits=0.75)
     others = replace(own, l1_shared_sectors=own.l1_hit_sectors, shared_requests=own.requests - own.missed_requests)
     waits = [
-        load_latency(_loads(one), GLOBAL_SPACES, 128_000, rounds, H200.architecture)
+        LoadLatency.of(_loads(one), GLOBAL_SPACES, 128_000, rounds, H200.architecture).mean
         for one, rounds in ((own, 1.0), (others, 8.0), (others, 1.0))
     ]
     assert waits == sorted(waits)
     assert waits[0] < waits[2]
 
 
+def test_sectors_that_a_block_asks_for_again_are_in_the_l2() -> None:
+    record = replace(_loads(access(Space.GLOBAL, Access.LOAD, 1000)), l2_read_sectors=4000, repeated_read_sectors=3000)
+    latency = H200.architecture.latency
+    mean = LoadLatency.of(record, GLOBAL_SPACES, 128_000, 1.0, H200.architecture).mean
+    assert mean == pytest.approx(0.25 * latency.dram + 0.75 * latency.l2)
+
+
+def test_half_of_the_misses_of_a_walk_along_lines_find_what_dram_brought_with_the_sector_before() -> None:
+    """Seven of eight loads hit: misses are the first or the second half of 64 bytes."""
+    walk = _loads(replace(access(Space.GLOBAL, Access.LOAD, 8000, hits=7 / 8), ptx_line=3))
+    (arrival,) = LoadLatency.of(walk, GLOBAL_SPACES, 10**9, 1.0, H200.architecture).by_line().values()
+    assert arrival.beyond == pytest.approx(1 / 8)
+    assert arrival.farthest / arrival.beyond == pytest.approx(1 - 7 / 8 / 2)
+
+
 def test_sectors_that_many_sms_read_come_from_the_l2() -> None:
     """A sector is brought once: of few reads all wait for it, of many most find it there."""
     load = _loads(access(Space.GLOBAL, Access.LOAD, 1000))
-    few, many = (load_latency(load, GLOBAL_SPACES, 128_000 / reads, 1.0, H200.architecture) for reads in (2, 1000))
+    few, many = (
+        LoadLatency.of(load, GLOBAL_SPACES, 128_000 / reads, 1.0, H200.architecture).mean for reads in (2, 1000)
+    )
     latency = H200.architecture.latency
     assert few == pytest.approx(latency.dram)
     assert many == pytest.approx(latency.l2, rel=0.05)

@@ -314,3 +314,16 @@ def test_words_of_a_candidate_stand_in_a_fence_that_they_cannot_close() -> None:
     assert inside
     assert "Give it" not in after
     assert "said" not in text.partition("````text\n")[0]
+
+
+@pytest.mark.parametrize("modelled", [False, True])
+def test_a_measured_time_has_its_interval_and_a_modelled_one_none(catalogue, modelled: bool) -> None:
+    found = evaluation(Verdict.CORRECT, 2.0, Decision.FASTER)
+    assert found.timing is not None
+    found.timing = found.timing.model_copy(
+        update={"median_us": 10.0, "low_us": 9.5, "high_us": 10.75, "samples": 40, "modelled": modelled}
+    )
+    reward = rewarded(REWARDS.get("seed")(RewardOptions()), found)
+    seen = of_evaluation(catalogue.find("L1_23"), RIGHT, found, reward, SharedJudge(FakeJudge()), "the start")
+    assert (seen.runtime_low_us, seen.runtime_high_us) == ((None, None) if modelled else (9.5, 10.75))
+    assert ("[9.50, 10.75] us (95 %), over 40 calls" in seen.feedback) is not modelled

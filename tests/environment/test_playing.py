@@ -11,6 +11,7 @@ import pytest
 from fake_judge import FakeJudge, kernel
 
 from kernelblaster.config import BudgetConfig, ModelConfig
+from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
 from kernelblaster.environment.judging import SharedJudge
@@ -146,3 +147,15 @@ def test_a_batch_exchange_is_asked_for_all_at_once_and_answered_turn_by_turn(pla
     player, third = start()
     assert third.pending == {}
     assert verdicts(player, NAMES[1], 2) == [Verdict.WRONG_VALUES, Verdict.CORRECT]
+
+
+def test_what_sanitizers_find_is_read_before_the_next_turn_and_not_asked_for_after_the_last(
+    play, judge: FakeJudge
+) -> None:
+    judge.findings = [SanitizerFinding(tool="memcheck", message="Invalid __global__ read", location="candidate.cu:1")]
+    model = Scripted(WRONG, kernel(Verdict.RUNTIME_ERROR))
+    play(model, turns=2)
+    read = [one.messages[2].content for one in model.asked if one.slot.endswith("turn-2")]
+    assert len(read) == len(NAMES)
+    assert all("Invalid __global__ read" in text for text in read)
+    assert judge.sanitized == [WRONG] * len(NAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from fake_judge import evaluation
@@ -127,3 +128,24 @@ def test_what_the_device_cannot_do_and_what_is_too_good_are_marked() -> None:
     assert not rewarded(scheme, evaluation(Verdict.CORRECT, 9.0, Decision.FASTER)).suspicious
     sampled = evaluation(Verdict.CORRECT).model_copy(update={"outputs_judged": False})
     assert rewarded(scheme, sampled).device_limit
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [("seed", 4.0), ("log", 100.0), ("log-roofline", 100.0), ("profile", 4.0), ("milestones", 1.05)]
+    + [(name, 1.0) for name in ("binary", "graded", "two-stage-correct")],
+)
+def test_a_scheme_grows_up_to_the_speedup_that_is_written_down_for_it(name: str, last: float) -> None:
+    scheme = REWARDS.get(name)(RewardOptions())
+
+    def worth(speedup: float) -> float:
+        found = evaluation(Verdict.CORRECT, speedup, Decision.FASTER)
+        found.timing = None  # how near a time is to the floor counts apart
+        return rewarded(scheme, found).value
+
+    assert worth(last) == pytest.approx(worth(1000 * last))
+    assert last == 1.0 or worth(0.98 * last) < worth(last)
+    page = (Path(__file__).parents[2] / "docs/environment.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith("|") and f"`{name}`" in line and " to " in line)
+    told = "correct" if last == 1.0 else f"{last:g} times the baseline"
+    assert told in row

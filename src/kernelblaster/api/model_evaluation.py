@@ -127,6 +127,7 @@ def evaluate_model(
     dataset: DatasetName | None = None,
     reward: str = "seed",
     baseline: EpisodeBaseline | str = EpisodeBaseline.START,
+    sanitize: bool = True,
     device: Device | str | None = None,
     on_stage: Tell | None = None,
     on_turn: OnTurn | None = None,
@@ -145,6 +146,7 @@ def evaluate_model(
         dataset: a data set other than the configured one.
         reward: name of a scheme of `REWARDS`.
         baseline: what speed-ups are against, see `EpisodeBaseline`.
+        sanitize: run the device's sanitizers over what crashes or is wrong, where the model has a turn left to read it.
         device, on_stage: see `open_evaluator`.
         on_turn: told each turn that is judged.
 
@@ -162,7 +164,7 @@ def evaluate_model(
         dataset=dataset,
         reward=reward,
         baseline=baseline,
-        sanitize=False,
+        sanitize=sanitize,
         confirm=False,
         device=device,
         on_stage=on_stage,

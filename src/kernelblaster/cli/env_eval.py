@@ -47,6 +47,10 @@ class EvalOptions:
     ] = "auto"
     reward: Annotated[str, typer.Option("--reward", help=REWARD_HELP)] = "seed"
     baseline: Annotated[str, typer.Option("--baseline", help=BASELINE_HELP)] = "start"
+    sanitize: Annotated[
+        bool,
+        typer.Option("--sanitize/--no-sanitize", help="Let the model read what sanitizers find where it fails."),
+    ] = True
     to: Annotated[
         Path | None,
         typer.Option("--to", help="Where turns are kept; OUT/env-eval/MODEL if not given. The same command continues."),
@@ -94,6 +98,7 @@ def evaluate(played: EvalOptions, model: ModelOptions, place: EvalPlaceOptions) 
             dataset=place.dataset_dir,
             reward=played.reward,
             baseline=played.baseline,
+            sanitize=played.sanitize,
             on_stage=progress.tell,
             on_turn=_Count(progress).tell,
         )

@@ -128,7 +128,7 @@ def _sanitizers(findings: Sequence[ToldFinding]) -> str:
 def _time(evaluation: Evaluation, against: str) -> str:
     if evaluation.tier is Tier.CORRECT:
         return "Not timed: it was judged at the tier `correct`."
-    lines = [time_summary(evaluation)]
+    lines = [time_summary(evaluation), _spread(evaluation)]
     found = evaluation.comparison
     if found is not None:
         lines.append(
@@ -136,6 +136,14 @@ def _time(evaluation: Evaluation, against: str) -> str:
             f"(baseline {found.baseline.median_us:.2f} us; at least {100 * found.threshold:.0f} % counts)."
         )
     return "\n".join(line for line in lines if line)
+
+
+def _spread(evaluation: Evaluation) -> str:
+    """How well a measured time is known; empty for a model's, which is the same each time."""
+    timing = evaluation.timing
+    if timing is None or timing.modelled:
+        return ""
+    return f"Its median lies in [{timing.low_us:.2f}, {timing.high_us:.2f}] us (95 %), over {timing.samples} calls."
 
 
 def _profile(evaluation: Evaluation, bottleneck: Classification | None) -> str:

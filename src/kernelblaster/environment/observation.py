@@ -70,6 +70,10 @@ class KernelObservation(BaseModel):
     modelled: bool = False
     """Whether this device's times come from a model, in every observation: such times compare with each other alone."""
     runtime_us: float | None = None
+    """Median of the whole call; None unless correct and timed."""
+    runtime_low_us: float | None = None
+    runtime_high_us: float | None = None
+    """95 % interval of a measured median; None where a model gives the time, which is the same each time."""
     baseline_us: float | None = None
     pytorch_us: dict[str, float] = {}
     """PyTorch's mode -> its time on this very GPU, sampled in another sitting; empty where it has none."""
@@ -171,6 +175,8 @@ def _times(evaluation: Evaluation) -> dict[str, object]:
         return {}
     values: dict[str, object] = {
         "runtime_us": _finite(timing.median_us),
+        "runtime_low_us": None if timing.modelled else _finite(timing.low_us),
+        "runtime_high_us": None if timing.modelled else _finite(timing.high_us),
         "attainable_us": _finite(timing.attainable_us),
         "floor_us": _finite(timing.floor_us),
     }

@@ -128,10 +128,14 @@ class Player:
             reply = await self.model.complete(self._request(name, sample, number, messages))
 
             def judged(number: int = number, reply: Reply = reply) -> Turn:
-                profile = number < self.turns  # nobody reads the counters of the last turn
-                seen = session.step(
-                    KernelAction(code=within_bounds(reply.text), language=self.language, profile=profile)
+                read = number < self.turns  # nobody reads what is said of the last turn
+                action = KernelAction(
+                    code=within_bounds(reply.text),
+                    language=self.language,
+                    profile=read,
+                    sanitize=None if read else False,
                 )
+                seen = session.step(action)
                 turn = _turn(name, sample, number, reply, seen)
                 self.store.keep(turn)
                 return turn

@@ -2,8 +2,8 @@
 
 For every element, with r the float64 reference on the very bytes that the candidate was given:
 
-    |out - r|  <=  ulps * ulp(r)  +  c * h * p(|r|)  +  a * rms(row or sample of r)
-    ||out - r|| / ||r||  <=  c * h * plain_norm + a        (plain_norm at least half an ulp where fewer than 64 elements
+    |out - r|  <=  ulps * ulp(r)  +  c * h * p(|r|)  +  a * rms(row or sample of r)  +  e * (|r| + the same rms)
+    ||out - r|| / ||r||  <=  c * h * plain_norm + a + 2 e  (plain_norm at least half an ulp where fewer than 64 elements
                                                             carry the norm: a few lucky roundings would make it tiny)
 
 and for every row of a 16-bit result, with q(x) = x rounded to the format, <x> the sum of x * r over the row, and t the
@@ -24,6 +24,9 @@ bound on |out - r| above:
                 Of a mixed input (`inputs.leading`), whose samples lie at several distances from zero, p, and rms where
                 rows are short, are taken over a part of the output at a time, whole samples of it, and a is what the
                 part's samples ask for: what one distribution needs licenses nothing for the others.
+    e           0 but for mixed inputs, of which sums of more than 100,000 terms are taken: what roundings of one sign
+                lose there (`long_sums`). A scale that is off shifts each result by a share of what it was made of,
+                which may have cancelled with an offset: so it is of |r| and of rms.
     c           `EvaluationConfig.error_factor`
     h           1 for fp16 and bf16, whose error is the rounding of the result; 8 for fp32, where PyTorch sums
                 pairwise or in double and an honest serial sum is worse by a factor that grows with sqrt(n)
@@ -135,7 +138,8 @@ class Budget:
         if self.scale.carriers < FEW:
             plain = max(plain, torch.finfo(TORCH_DTYPES[self.spec.dtype]).eps / 2)
         losses = self.scale.parts.losses
-        return self.factor * plain + (self.accumulation if losses is None else float(losses.max()))
+        lost = self.accumulation if losses is None else float((losses.random + 2 * losses.drift).max())
+        return self.factor * plain + lost
 
     @property
     def most_strays(self) -> int:
@@ -151,14 +155,18 @@ class Budget:
         """What is granted to whole rows of `reference` (float64, flat) from element `start` on."""
         parts, allowance = self.scale.parts, _ALLOWANCES[self.spec.dtype]
         part = parts.at(start, reference.numel(), reference.device)
-        loss = self.accumulation if parts.losses is None else parts.losses.to(reference)[part]
+        rms = self._local_rms(reference, start, part)
+        lost = self.accumulation * rms
+        if parts.losses is not None:
+            random, drift = (each.to(reference)[part] for each in (parts.losses.random, parts.losses.drift))
+            lost = random * rms + drift * (torch.where(fits(reference, self.spec.dtype), reference, 0.0).abs() + rms)
         return Grant(
             budget=self,
             reference=reference,
             part=part,
             exponent=bin_of(reference),
             stored=allowance.ulps * spacing(reference, self.spec.dtype),
-            lost=loss * self._local_rms(reference, start, part),
+            lost=lost,
         )
 
     def _local_rms(self, reference: torch.Tensor, start: int, part: torch.Tensor) -> torch.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
@@ -38,29 +38,50 @@ _COPIES = 256
 
 
 @dataclass(frozen=True)
+class Losses:
+    """What fp32 arithmetic may lose, of samples or of parts; float32, one number each.
+
+    Attributes:
+        random: a of the module's formula, in units of the results' root mean square.
+        drift: e of it, relative.
+    """
+
+    random: torch.Tensor
+    drift: torch.Tensor
+
+    def __len__(self) -> int:
+        return self.random.numel()
+
+    def largest(self, starts: Sequence[int]) -> Losses:
+        """Of each stretch of neighbours that begins at one of `starts`, the larger ones."""
+        edges = list(pairwise([*starts, len(self)]))
+        each = ([values[a:b].max() for a, b in edges] for values in (self.random, self.drift))
+        return Losses(*(torch.stack(most) for most in each))
+
+
+@dataclass(frozen=True)
 class Parts:
     """Where an output is cut, so that each part has an error scale of its own.
 
     Attributes:
         starts: first element of each part; int64, ascending from 0.
-        losses: a of the module's formula per part; None: one for all, that of the distribution.
+        losses: of each part; None: a is one for all, that of the distribution, and e is 0.
     """
 
     starts: torch.Tensor
-    losses: torch.Tensor | None
+    losses: Losses | None
 
     @classmethod
-    def of(cls, spec: TensorSpec, losses: torch.Tensor | None) -> Self:
+    def of(cls, spec: TensorSpec, losses: Losses | None) -> Self:
         """Parts of neighbouring samples, from what each sample asks for; one part where there are no samples."""
-        if losses is None or not losses.numel():
+        if losses is None or not len(losses):
             return cls(torch.zeros(1, dtype=torch.int64), None)
-        samples = losses.numel()
+        samples = len(losses)
         if not spec.shape or spec.shape[0] != samples:
-            return cls(torch.zeros(1, dtype=torch.int64), losses.max().reshape(1))
+            return cls(torch.zeros(1, dtype=torch.int64), losses.largest([0]))
         count = max(min(MOST_PARTS, samples, spec.elements // LEAST_POOL), 1)
         first = [part * samples // count for part in range(count)]
-        most = torch.stack([losses[a:b].max() for a, b in zip(first, [*first[1:], samples], strict=True)])
-        return cls(torch.tensor(first) * (spec.elements // samples), most)
+        return cls(torch.tensor(first) * (spec.elements // samples), losses.largest(first))
 
     def __len__(self) -> int:
         return self.starts.numel()
@@ -121,11 +142,11 @@ class ErrorScale:
 
     @classmethod
     def measure(
-        cls, reference: torch.Tensor, plain: torch.Tensor, spec: TensorSpec, losses: torch.Tensor | None = None
+        cls, reference: torch.Tensor, plain: torch.Tensor, spec: TensorSpec, losses: Losses | None = None
     ) -> Self:
         """Compare the plain implementation's output with the reference; both of `spec`'s shape, any device.
 
-        `losses` are what each sample of a mixed input asks for, a of the module's formula.
+        `losses` are what each sample of a mixed input asks for.
         """
         seen = _Gathered(spec, Parts.of(spec, losses))
         flat_reference, flat_plain = reference.reshape(-1), plain.reshape(-1)

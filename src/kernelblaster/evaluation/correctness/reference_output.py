@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from kernelblaster.evaluation.correctness.error_scale import ErrorScale, fits, row_length
+from kernelblaster.evaluation.correctness.error_scale import ErrorScale, Losses, fits, row_length
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.input_draws import Draw
+from kernelblaster.evaluation.correctness.long_sums import LongestSum, drifts
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
 from kernelblaster.evaluation.correctness.widening import Widened
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
@@ -88,8 +89,9 @@ def solve(
     """
     with TORCH, torch.no_grad(), _numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
         exact, notes = _exact_dtype(drawn, outputs, device)
-        references = _run(drawn, exact, device)
-        losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device)
+        with LongestSum() as longest:
+            references = _run(drawn, exact, device)
+        losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
         plain: dict[torch.dtype, tuple[torch.Tensor, ...]] = {}
         tensors = []
         for place, spec in enumerate(outputs):
@@ -118,10 +120,11 @@ def _in_pieces(whole: ReferenceTensor, secret: str) -> ReferenceTensor:
     return ReferenceTensor(spec, _kept(taken), scale, pieces=pieces)
 
 
-def _losses(drawn: Draw, mixed: Leading, device: torch.device) -> torch.Tensor:
-    """Relative loss granted to fp32 arithmetic on each sample of a mixed input, see `error_budget`."""
+def _losses(drawn: Draw, mixed: Leading, device: torch.device, serial: float) -> Losses:
+    """What is granted to fp32 arithmetic on each sample of a mixed input, of which one thread adds `serial` terms."""
     values = mixed.samples_first(drawn.inputs[mixed.name].to(device))
-    return torch.tensor([accumulation_at(distance) for distance in distances(values).tolist()])
+    random = torch.tensor([accumulation_at(distance) for distance in distances(values).tolist()])
+    return Losses(random, drifts(values, serial))
 
 
 def exact_result(drawn: Draw, outputs: Sequence[TensorSpec]) -> tuple[torch.Tensor, ...]:

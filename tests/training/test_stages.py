@@ -20,6 +20,7 @@ from kernelblaster.config.training import Preset, TrainConfig
 from kernelblaster.errors import DeviceError, MachineError, UsageError
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.models.base import Message
+from kernelblaster.problems.problem import Precision
 from kernelblaster.training import policy
 from kernelblaster.training.arms import BASE, Arm
 from kernelblaster.training.grpo import KernelTrainer
@@ -227,6 +228,33 @@ def test_a_stage_goes_on_with_more_updates_and_refuses_other_settings(
     (moved / "config.json").write_text(json.dumps({"other": "model"}))
     with pytest.raises(UsageError, match="other settings: model"):
         run_stage(layout, settings(moved, 3), Stage.FRONTEND, stored())
+
+
+def test_kernels_are_judged_at_what_their_prompts_tell(
+    base: Path, stored: Callable[[], StoredJudge], judge: FakeJudge, tmp_path: Path
+) -> None:
+    layout = lay_out(tmp_path / "run", CHOICES)
+    run_stage(layout, settings(base, 1), Stage.FRONTEND, stored())
+    judge.precision, judge.workload = Precision.FP32, "medium"
+    with pytest.raises(UsageError, match="precision 'fp16', now 'fp32', workload 'small', now 'medium'"):
+        run_stage(layout, settings(base, 1), Stage.FRONTEND, stored())
+    other = lay_out(tmp_path / "other", CHOICES)
+    with pytest.raises(UsageError, match=r"asks for fp16 at size small.* in fp32 at medium"):
+        run_stage(other, settings(base, 1), Stage.FRONTEND, stored())
+    with pytest.raises(UsageError, match="asks for fp16 at size small"):
+        run_evaluation(other, settings(base, 1), stored(), Arm(BASE, Stage.FRONTEND, "train"))
+    assert not (other.root / "frontend").exists()
+
+
+def test_a_stage_whose_first_weights_are_gone_says_so(
+    base: Path, stored: Callable[[], StoredJudge], tmp_path: Path
+) -> None:
+    layout = lay_out(tmp_path / "run", CHOICES)
+    run_warmup(layout, settings(base, 1))
+    run_stage(layout, settings(base, 1), Stage.FRONTEND, stored())
+    shutil.rmtree(layout.warmup)
+    with pytest.raises(UsageError, match="began with the weights of 'sft'"):
+        run_stage(layout, settings(base, 2), Stage.FRONTEND, stored())
 
 
 def test_a_killed_stage_refuses_other_settings_and_keeps_what_it_began_with(

@@ -107,8 +107,9 @@ def run_stage(
     done = _finished(layout, directory, record)
     if done is not None:
         return done
+    _require_judged_as_asked(data, rows, judge)
     watch = _MeasuredProgress(directory, begun or record, on_progress)
-    policy = load_policy(config, layout.adapter(layout.root / before) if before else None)
+    policy = load_policy(config, _weights_before(layout, directory, before))
     used = fitting_prompts(policy, rows, plan.prompt_tokens)
     record = record.model_copy(update={"rows": len(used), "left_out": len(rows) - len(used)})
     run = StageRun(
@@ -160,6 +161,7 @@ def run_evaluation(
             f"{asked} holds no prompt of split {arm.split}",
             hint="name problems of it with `train data --problems`, or take another --split",
         )
+    _require_judged_as_asked(asked, rows, judge)
     weights = None if arm.weights == BASE else layout.adapter(layout.root / arm.weights)
     directory = layout.evaluation(arm.name)
     store = RolloutStore(directory, header)
@@ -272,6 +274,31 @@ def _before(layout: TrainingLayout, plan: StagePlan) -> str:
     stages = takewhile(lambda one: one is not plan.stage, Stage) if plan.begin_with is BeginWith.LAST else ()
     earlier = [layout.warmup, *map(layout.stage, stages)]
     return next((one.name for one in reversed(earlier) if is_complete(layout.adapter(one))), "")
+
+
+def _weights_before(layout: TrainingLayout, directory: Path, before: str) -> Path | None:
+    """Those that a stage begins with; None for the base model. Raises UsageError where a stage lost them."""
+    if not before:
+        return None
+    weights = layout.adapter(layout.root / before)
+    if not is_complete(weights):
+        raise UsageError(
+            f"{directory} began with the weights of '{before}', which are not in {weights}",
+            hint=f"restore them, or remove {directory} to train the stage again",
+        )
+    return weights
+
+
+def _require_judged_as_asked(path: Path, rows: Sequence[PromptRow], judge: StoredJudge) -> None:
+    """Raise UsageError where prompts tell another precision or size than kernels would be judged at."""
+    conditions = judge.shared.conditions
+    judged = (conditions["precision"], conditions["workload"])
+    other = next((one for row in rows if (one := (row.precision, row.size)) != judged), None)
+    if other is not None:
+        raise UsageError(
+            f"{path} asks for {other[0]} at size {other[1]}, and kernels would be judged in {judged[0]} at {judged[1]}",
+            hint=f"give --precision {other[0]} --size {other[1]}, or make the data again with `train data`",
+        )
 
 
 class _MeasuredProgress:

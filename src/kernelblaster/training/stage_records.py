@@ -124,11 +124,12 @@ def require_same(directory: Path, found: StageRecord, asked: StageRecord) -> Non
 
 
 def settings_of(record: StageRecord) -> dict[str, object]:
-    """Those that all starts of a stage share, by name."""
+    """Those that all starts of a stage share, by name. A later version of the judge leaves what has ended alone."""
     config: dict[str, object] = json.loads(record.config.model_dump_json())
     shared = config.keys() & _OF_THE_WARMUP if not record.plan else config.keys() - _OF_ONE_START - record.plan.keys()
     return {
         "model": record.model_sha256[:16],
+        **{name: told for name, told in record.conditions.items() if name != "version"},
         **{name: config[name] for name in sorted(shared)},
         **json.loads(json.dumps(record.plan)),
     }

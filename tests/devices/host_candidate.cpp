@@ -28,7 +28,7 @@ extern "C" int cudaDeviceSetLimit(int limit, size_t value);
 enum Mode { kHonest, kMutates, kHangs, kSegfaults, kExitsEarly, kCudaError, kEccError, kFloods, kForks, kEatsMemory,
             kWritesFile, kForgesReply, kThrows, kSpeaks, kThreads, kOverruns, kReplays, kPosesAsDriver,
             kSetsLinesAside, kReadsHarness, kUnlocksHarness, kWipesHarness, kJumpsBehindItself, kInterruptsHarness,
-            kReceives, kSeeksKey, kThrowsMore, kMapsOutputs, kUnwindsHarness, kCancelsHarness };
+            kReceives, kSeeksKey, kThrowsMore, kMapsOutputs, kUnwindsHarness, kCancelsHarness, kTellsAddress };
 
 namespace kb {
 // The driver's own error type, as a candidate may guess it.
@@ -245,6 +245,7 @@ void launch_gpu_implementation(void* output, void* x, void* w, int64_t count, in
             break;
         }
         case kSetsLinesAside: set_lines_aside(); break;
+        case kTellsAddress: std::memcpy(out, &x, sizeof x); return;
         case kReceives: scale == 3 ? receive_in_its_name(__builtin_return_address(0)) : receive(); break;
         case kSeeksKey: seek_key(); break;
         case kMapsOutputs: map_outputs(); break;

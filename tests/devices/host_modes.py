@@ -43,6 +43,7 @@ class Mode(IntEnum):
     MAPS_OUTPUTS = 27
     UNWINDS_HARNESS = 28
     CANCELS_HARNESS = 29
+    TELLS_ADDRESS = 30
 
 
 LIMITS = Limits(memory_bytes=200 << 20, file_bytes=1 << 20, tasks=30, output_bytes=8 << 20)

@@ -176,6 +176,18 @@ def test_addresses_change_and_what_is_written_beside_a_tensor_is_seen(host_build
     assert (output_of(job).view(np.uint8) == 0x5B).all()
 
 
+def test_no_timed_call_finds_an_input_where_the_one_before_it_did(host_build: Build, make_job: MakeJob) -> None:
+    job, addresses = make_job(Mode.TELLS_ADDRESS), []
+    with session(host_build, job) as running:
+        for perturbation in (3, 4, 5, 6):
+            running.time_calls([perturbation])
+            running.fetch()
+            addresses.append(int(np.fromfile(job.tensors[-1].path, np.uint64, count=1)[0]))
+    slack, size = 64 << 10, 4000
+    assert all(abs(one - other) >= size for one, other in zip(addresses, addresses[1:], strict=False))
+    assert all(abs(one - other) <= slack for one, other in zip(addresses, addresses[2:], strict=False))
+
+
 def test_tensors_that_do_not_fit_are_not_the_candidates_fault(host_build: Build, make_job: MakeJob) -> None:
     running = ProcessSession(host_build, make_job(), env={"HOST_CUDART_BYTES": "100"}, limits=LIMITS, timeout_s=10)
     with pytest.raises(DeviceMemoryFull):

@@ -159,6 +159,9 @@ def _has_room(inputs: InputStore, drawn: InputSet, calls: int) -> bool:
 
 
 def _process_bytes(drawn: InputSet) -> int:
-    """Device memory of one harness process: inputs as drawn, altered and in their arenas, outputs in two places."""
+    """Device memory of one harness process: inputs as drawn, altered and in their arenas, outputs in two places.
+
+    A second arena of each is made where it takes little of what is free alone.
+    """
     inputs = sum(spec.bytes for spec in drawn.specs if spec.role is not TensorRole.OUTPUT)
     return 3 * inputs + 2 * sum(spec.bytes for spec in drawn.outputs)

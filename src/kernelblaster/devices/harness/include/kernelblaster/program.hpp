@@ -41,6 +41,7 @@ namespace kb {
 
 constexpr int kPoison = 0xFF, kOtherPoison = 0x5B;
 constexpr size_t kMostMessage = 2000;  // characters of an error
+constexpr size_t kShareOfTurn = 16;    // of free memory, what one more arena for all tensors takes at most
 
 // The tensors of a job on the device, and what a driver is given of them.
 class LoadedJob : public Harness {
@@ -85,6 +86,15 @@ class LoadedJob : public Harness {
     virtual void install(uint64_t perturbation, size_t slot = 0) {
         for (Buffer& buffer : buffers_) buffer.install(perturbation, slot);
         poison_outputs(perturbation % 2 == 0 ? kPoison : kOtherPoison);
+    }
+
+    // Slots in which timed calls find their tensors in turns, so that what a call leaves in L2 by a policy that outlives the
+    // flush is not what the next one reads: two where memory is plenty.
+    size_t turns() const {
+        size_t bytes = 0, free = 0, total = 0;
+        for (const Buffer& buffer : buffers_) bytes += buffer.tensor().bytes + slack_for(buffer.tensor().bytes);
+        check(cudaMemGetInfo(&free, &total), "asking for free memory");
+        return bytes <= free / kShareOfTurn ? 2 : 1;
     }
 
     // Calls find what was installed in a slot.

@@ -11,7 +11,7 @@ import pytest
 from fake_judge import FakeJudge, kernel
 from typer.testing import CliRunner
 
-from kernelblaster.api import model_evaluation
+from kernelblaster.api import environments, model_evaluation
 from kernelblaster.cli.app import app
 from kernelblaster.environment.catalogue import Catalogue, problem_identifier
 from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
@@ -84,3 +84,23 @@ def test_the_table_of_the_evaluation_on_a_gpu_is_what_its_turns_say() -> None:
         assert table[-1].startswith(f"| all | {first} |")
         place = page.index(table[-1])
         assert page[place + 1 - len(table) : place + 1] == table
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("show", "L1_2345"), ("show", "L1_2"), ("try", "L1_2345", "start.cu"), ("eval", "L1_23", "L1_2345", "level9")],
+)
+def test_a_name_that_is_not_there_is_refused_before_a_device_is_opened(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "start.cu").write_text(kernel(Verdict.CORRECT))
+    monkeypatch.setattr(environments, "open_evaluator", lambda *_, **__: pytest.fail("a device was opened"))
+    given = ("--model-kind", "batch_exchange") if arguments[0] == "eval" else ()
+    if arguments[1] == "L1_2":
+        with pytest.raises(pytest.fail.Exception):
+            invoke(*arguments)
+        return
+    with pytest.raises(UsageError, match="L1_2345") as refused:
+        invoke(*arguments, *given)
+    assert "names match exactly" in (refused.value.hint or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -70,6 +70,7 @@ def open_environment(
     waiting: int = WAITING,
     sanitize: bool = True,
     confirm: bool = True,
+    asked: Sequence[str] = (),
     device: Device | str | None = None,
     on_stage: Tell | None = None,
 ) -> Iterator[KernelEnvironments]:
@@ -91,6 +92,7 @@ def open_environment(
         sanitize: run the device's sanitizers over what crashes, is wrong or differs at the tier `full`, where a step
             does not say.
         confirm: measure a speed-up beyond `SUSPICIOUS_SPEEDUP` on a GPU twice, and take the lower.
+        asked: names and task lists that will be asked for; one that is not there is refused before a device is opened.
         device, on_stage: see `open_evaluator`.
 
     Raises UsageError, DeviceError.
@@ -101,6 +103,7 @@ def open_environment(
     settings.scheme()
     times = None if pytorch_times is None else read_times([pytorch_times])
     catalogue = environment_problems(config, dataset=dataset)
+    catalogue.choose(asked)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator, WarmRecorders(SPARE) as recorders:
         evaluator.record = recorders.record
         judge: Judge = evaluator

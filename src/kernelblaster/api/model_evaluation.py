@@ -166,6 +166,7 @@ def evaluate_model(
         baseline=baseline,
         sanitize=sanitize,
         confirm=False,
+        asked=tasks,
         device=device,
         on_stage=on_stage,
     ) as environments:

@@ -87,8 +87,12 @@ def show(
     from kernelblaster import open_environment
 
     effective = configured(given, file=config, assignments=assignments).config
-    with open_environment(effective, dataset=dataset_dir) as environments:
-        typer.echo(environments.session().reset(problem_id=problem).problem_description)
+    with (
+        Progress() as progress,
+        open_environment(effective, dataset=dataset_dir, asked=[problem], on_stage=progress.tell) as environments,
+    ):
+        told = environments.session().reset(problem_id=problem).problem_description
+    typer.echo(told)
 
 
 @app.command("try")
@@ -119,16 +123,21 @@ def try_file(
 
     effective = configured(given, file=config, assignments=assignments).config
     code = read_kernel(file)
-    with open_environment(
-        effective,
-        dataset=dataset_dir,
-        reward=reward,
-        speedup_cap=speedup_cap,
-        reward_grid=reward_grid,
-        baseline=baseline,
-        pytorch_times=pytorch_times,
-        sanitize=sanitize,
-    ) as environments:
+    with (
+        Progress() as progress,
+        open_environment(
+            effective,
+            dataset=dataset_dir,
+            reward=reward,
+            speedup_cap=speedup_cap,
+            reward_grid=reward_grid,
+            baseline=baseline,
+            pytorch_times=pytorch_times,
+            sanitize=sanitize,
+            asked=[problem],
+            on_stage=progress.tell,
+        ) as environments,
+    ):
         seen = environments.session().step(KernelAction(code=code, problem_id=problem, tier=tier))
     typer.echo(seen.model_dump_json(indent=2) if json_output else visible(seen.feedback))
     return int(ExitCode.OK if seen.correctness_pass else ExitCode.FAILED)

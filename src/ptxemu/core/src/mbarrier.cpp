@@ -53,7 +53,7 @@ void invalidate(Warp& warp, const Instruction& instruction, u32 active, const pr
     update(warp, instruction, active, [](State& state, int, u64) { state = bits<State>(~0ull); });
 }
 
-// ArrivalTime, perhaps leaving for good (Drop) or after raising the transaction count (Transaction).
+// Arrival, perhaps leaving for good (Drop) or after raising the transaction count (Transaction).
 template <bool Drop, bool Transaction>
 void arrive(Warp& warp, const Instruction& instruction, u32 active, const pred*) {
     const u32* count = warp.lanes<u32>(instruction.operand[1]);

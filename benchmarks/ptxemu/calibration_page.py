@@ -109,8 +109,8 @@ totals of the judging half were looked at (sixteen times since machine code is r
 that blocks which draw work from a counter are under way together was mended because `uneven_rows_queue`, of the
 judging half, was modelled 850 times too slow (Spearman 0.874 before, 0.878 after).
 
-Fits that have not seen the program of a case (`emulator_fit.py --cross-validate`) give, within the fitted half, a
-Spearman correlation of 0.984 and a median |log factor| of 0.064."""
+Fits of an earlier version that had not seen the program of a case (`emulator_fit.py --cross-validate`) gave, within the
+fitted half, a Spearman correlation of 0.984 and a median |log factor| of 0.064."""
 
 
 def _sessions(cases: Sequence[Judged], capture: Capture) -> str:

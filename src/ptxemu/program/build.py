@@ -240,6 +240,8 @@ def missing_in(log: str) -> str | None:
     """What a program lacks that does not compile; None when the compiler has another complaint."""
     if any(sign in log for sign in _KERNELS_BY_KERNELS):
         return "kernels launched by kernels"
+    if header := re.search(r"fatal error: (curand_\w+\.h)", log):
+        return f"{header[1]} is not installed: what kernels call of cuRAND is in its headers (--include DIR)"
     if header := re.search(r"fatal error: ((?:cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|npp|nvrtc)\w*\.h)", log):
         return f"the library of {header[1]}, which comes without PTX, or its headers are not installed"
     return None

@@ -10,6 +10,7 @@ from emulator_support import needs_tools
 
 import ptxemu
 from ptxemu.command import main, parse_options
+from ptxemu.program.build import missing_in
 from ptxemu.program.source import ProgramSource
 from ptxemu.toolkit import CudaToolkit
 
@@ -233,3 +234,11 @@ def test_files_that_are_none_are_named(tmp_path: Path) -> None:
     for other in ("b.py", "missing.cu"):
         with pytest.raises(ptxemu.InvalidInput, match=other):
             ProgramSource.of([tmp_path / "a.cu", tmp_path / other])
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [("cublas_v2.h", "the library of cublas_v2.h"), ("curand_kernel.h", "curand_kernel.h is not installed")],
+)
+def test_headers_of_libraries_are_told_from_headers_that_kernels_call(header: str, said: str) -> None:
+    assert said in (missing_in(f"a.cu:1:10: fatal error: {header}: No such file or directory") or "")

@@ -51,7 +51,7 @@ EXTENTS = {
     "033": {"batch_size": 7, "features": 16, "dim1": 128, "dim2": 128},
     "034": {"batch_size": 8, "features": 8, "dim1": 192, "dim2": 192},
     "035": {"batch_size": 8, "features": 8, "num_groups": 1, "dim1": 181, "dim2": 181},
-    "040": {"batch_size": 16, "features": 16, "dim1": 96, "dim2": 96},
+    "040": {"batch_size": 16, "features": 32, "dim1": 96, "dim2": 96},
 }
 MEDIUM = StandardWorkload.MEDIUM
 _ATEN, _PRIMS = torch.ops.aten, torch.ops.prims

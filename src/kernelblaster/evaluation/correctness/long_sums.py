@@ -1,10 +1,10 @@
 """How long the sums of an operation are, and what roundings of one sign cost them in fp32.
 
 A serial sum of k random terms loses about sqrt(k) roundings. Of terms that are equal each addition rounds to the same
-side while the sum stays within one power of two: k equal terms lose up to k * 2^-25.5 of their sum. Samples of a
-mixture have such terms: where most values are zero, or tiny beside the rest, all squared distances from the mean but a
-few are one number. A normalisation over four million elements by 1024 threads then has a variance that is off by 2^-13
-at worst, and every honest kernel another one.
+side while the sum stays within one power of two: k equal terms lose up to k * 2^-25.5 of their sum, and up to
+k * 2^-24 where a few larger ones came first. Samples of a mixture have such terms: where most values are zero, or tiny
+beside the rest, all squared distances from the mean but a few are one number. A normalisation over four million
+elements by 256 threads then has a scale that is off by up to 2^-11, and every honest kernel another one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 LANES, LANES_OF_ONE = 256.0, 65_536.0
 """Threads that share a sum in the plainest kernel worth its time: a block, and the GPU where there is one sum."""
 _MOST = 2.0**-11
-_LOSS_OF_TERM = 2.0**-25.5
+_LOSS_OF_TERM = 2.0**-24
 _SAMPLES, _ELEMENTS = 256, 1 << 14
 """Samples, and elements of each, that are looked at: neighbours are alike (`leading.mix`)."""
 _ALIKE = 2.0**-8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -184,7 +185,7 @@ def test_no_timed_call_finds_an_input_where_the_one_before_it_did(host_build: Bu
             running.fetch()
             addresses.append(int(np.fromfile(job.tensors[-1].path, np.uint64, count=1)[0]))
     slack, size = 64 << 10, 4000
-    assert all(abs(one - other) >= size for one, other in zip(addresses, addresses[1:], strict=False))
+    assert all(abs(one - other) >= size for one, other in pairwise(addresses))
     assert all(abs(one - other) <= slack for one, other in zip(addresses, addresses[2:], strict=False))
 
 

@@ -126,8 +126,8 @@ class Server : private LastWord {
 
     Timer::Sample sampled(uint64_t perturbation) {
         if (!timed_) turns_ = job_.turns();
-        turn_ = (turn_ + 1) % turns_;
         job_.install(perturbation, turn_);
+        turn_ = (turn_ + 1) % turns_;
         timed_ = true;
         return timer().sample(flush_bytes_, cover_fills_, [this] { require_success(run_candidate(job_, call_)); });
     }
@@ -186,7 +186,7 @@ class Server : private LastWord {
     std::unique_ptr<Timer> timer_;
     std::vector<uint64_t> slots_;  // their perturbations
     size_t flush_bytes_ = 0, cover_fills_ = 0;  // of the last timed call
-    size_t turns_ = 1, turn_ = 0;  // slots of timed calls, and the last call's
+    size_t turns_ = 1, turn_ = 0;  // slots of timed calls, and the next call's
     bool timed_ = false;
     LoadedJob& job_;
     Call call_;

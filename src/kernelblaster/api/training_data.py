@@ -31,7 +31,7 @@ from kernelblaster.training.rollouts import read_rollouts
 from kernelblaster.training.rows import PromptRow, write_rows
 from kernelblaster.training.splits import Splits, make_splits
 from kernelblaster.training.stages import Stage
-from kernelblaster.training.template import template_rows, write_template
+from kernelblaster.training.template import POSED, template_rows, write_template
 
 TINY_SETTINGS = """\
 # A training that a tiny model goes through in minutes, on the emulated GPU: see docs/training.md.
@@ -163,17 +163,19 @@ def make_template_data(
     config: RunConfig | None = None,
     *,
     problems: Sequence[str] = (),
+    stages: Sequence[Stage | str] = POSED,
     dataset: DatasetName | None = None,
 ) -> TrainingData:
     """Write prompts and a warm-up that a tiny model can learn from: a reply is a letter, which names a given kernel.
 
-    Three problems are to learn from, three are held out; each poses five kernels in `frontend` and in `midend`. Nothing
+    Three problems are to learn from, three are held out; each poses five kernels in each stage. Nothing
     is judged yet.
 
     Args:
         directory: of the training; made if it is missing.
         config: data set, precision and size; the defaults if None.
         problems: names of some of these problems; all if empty.
+        stages: whose prompts are written; those of `backend` pose the kernels of `midend`, and tell no counters.
         dataset: a data set other than the configured one, which holds these problems.
 
     Raises UsageError, ProblemError.
@@ -186,7 +188,8 @@ def make_template_data(
             hint="give --size, or --config DIR/tiny.toml, which `train tiny DIR` writes",
         )
     catalogue = environment_problems(config, dataset=dataset)
-    rows = template_rows(catalogue, config.precision, config.size, names=problems)
+    wanted = [named(Stage, stage) for stage in stages]
+    rows = template_rows(catalogue, config.precision, config.size, names=problems, stages=wanted)
     make_splits(catalogue.problems).write(layout.data / SPLITS)
     write_template(layout, rows)
     prompts = {layout.prompts(stage).name: len(found) for stage, found in rows.prompts.items()}

@@ -79,7 +79,10 @@ def data(judge: JudgeOptions, given: DataOptions) -> int:
     config = configured(asdict(judge), file=judge.config, assignments=judge.assignments).config
     posed = () if given.problems is None else given.problems.split(",")
     if given.template:
-        return _told(judge, make_template_data(judge.directory, config, problems=posed, dataset=judge.dataset_dir))
+        made = make_template_data(
+            judge.directory, config, problems=posed, stages=given.stages.split(","), dataset=judge.dataset_dir
+        )
+        return _told(judge, made)
     made = make_training_data(
         judge.directory,
         config,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from transformers import TrainerCallback
 
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.training.policy import COMPLETE
 
 CHECKPOINT = "checkpoint-"
+_NO_ROOM = 1 << 20
+"""Bytes: what was written of a file that did not fit is still there."""
 
 OnMoment = Callable[[str, int], None]
 """Called with `updated`, `saving` or `saved`, and the updates made."""
@@ -27,6 +33,17 @@ def last_checkpoint(directory: Path) -> str | None:
         else:
             shutil.rmtree(path)
     return str(max(whole)[1]) if whole else None
+
+
+@contextmanager
+def telling_a_full_disk(directory: Path) -> Iterator[None]:
+    """Raise OSError where weights could not be written for want of room: torch and safetensors say something else."""
+    try:
+        yield
+    except (RuntimeError, SafetensorError) as error:
+        if shutil.disk_usage(directory).free >= _NO_ROOM:
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory)) from error
 
 
 class MarksCheckpoints(TrainerCallback):

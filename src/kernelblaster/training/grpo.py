@@ -33,7 +33,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from kernelblaster.config.training import Advantage, Generator, TrainConfig
 from kernelblaster.training.asking import asked_at, turns_within_a_step
-from kernelblaster.training.checkpoints import MarksCheckpoints, last_checkpoint
+from kernelblaster.training.checkpoints import MarksCheckpoints, last_checkpoint, telling_a_full_disk
 from kernelblaster.training.dialogues import Dialogues, DialogueTurn, OnProgress, Written, next_turns_of
 from kernelblaster.training.fitting import fits
 from kernelblaster.training.judging import Scorer
@@ -85,10 +85,11 @@ def train(policy: Policy, rows: Sequence[PromptRow], run: StageRun) -> int:
         rows: prompts that fit; one at least.
         run: of the stage.
 
-    Returns the updates made in all. Raises MachineError when the machine fails too often.
+    Returns the updates made in all. Raises MachineError when the machine fails too often, OSError.
     """
     trainer = KernelTrainer(policy, rows, run)
-    trainer.train(resume_from_checkpoint=last_checkpoint(run.directory))
+    with telling_a_full_disk(run.directory):
+        trainer.train(resume_from_checkpoint=last_checkpoint(run.directory))
     updates: int = trainer.state.global_step
     return updates
 

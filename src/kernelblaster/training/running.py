@@ -20,6 +20,7 @@ from kernelblaster.problems.tags import Split
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.records import differing_fields
 from kernelblaster.training.arms import BASE, FIGURES_FILE, Arm, ArmFigures, differences_of, estimate, figures_of
+from kernelblaster.training.checkpoints import telling_a_full_disk
 from kernelblaster.training.comparing import eager_times
 from kernelblaster.training.dialogues import OnProgress
 from kernelblaster.training.exporting import SFT
@@ -344,7 +345,8 @@ def _finished(layout: TrainingLayout, directory: Path, asked: StageRecord) -> St
 
 def _leave(layout: TrainingLayout, directory: Path, policy: Policy, record: StageRecord) -> StageRecord:
     """Weights first: a record never tells of updates that they have not had."""
-    save_policy(policy, layout.adapter(directory))
+    with telling_a_full_disk(directory):
+        save_policy(policy, layout.adapter(directory))
     write_record(directory, record)
     return record
 

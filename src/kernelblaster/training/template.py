@@ -1,8 +1,8 @@
 """Problems that a tiny model can solve: a reply is one letter, which names one of five kernels.
 
 The choice is small and its consequences are real: each kernel is built, checked and timed. The letters mean the same on
-every problem, so that what is learned on three problems can hold on three that are held out; `midend` favours another
-letter than `frontend`.
+every problem, so that what is learned on three problems can hold on three that are held out; `midend` and `backend`
+favour another letter than `frontend`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _THREADS = "256"
 """Threads of a block, as the starts write it."""
 _PARENT_THREADS = "32"
 _SIZES = ("64", "256", "2048", "128", _PARENT_THREADS)
-_STAGES = (Stage.FRONTEND, Stage.MIDEND)
+POSED = (Stage.FRONTEND, Stage.MIDEND)
+"""Stages that have prompts where none is asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,22 @@ def midend_choices(start: str) -> dict[str, str]:
 
 
 def template_rows(
-    catalogue: Catalogue, precision: Precision, size: str, *, rare: bool = False, names: Collection[str] = ()
+    catalogue: Catalogue,
+    precision: Precision,
+    size: str,
+    *,
+    rare: bool = False,
+    names: Collection[str] = (),
+    stages: Collection[Stage] = POSED,
 ) -> TemplateRows:
-    """Prompts of both stages, and a warm-up that teaches the letters.
+    """Prompts of the stages, and a warm-up that teaches their letters.
 
     Args:
         catalogue: that holds the problems.
         precision, size: that kernels are judged at.
         rare: the warm-up names the correct kernel of `frontend` once in `RARE`; else all letters equally often.
         names: of `PROBLEMS`, all if empty.
+        stages: whose prompts are posed.
 
     Raises ProblemError, UsageError.
     """
@@ -86,7 +94,7 @@ def template_rows(
         raise UsageError(f"{', '.join(unknown)}: no template problem", hint=f"choose from {', '.join(PROBLEMS)}")
     problems = [(catalogue.find(name), split) for name, split in PROBLEMS.items() if not names or name in names]
     prompts = {
-        stage: [_prompt(problem, stage, split, precision, size) for problem, split in problems] for stage in _STAGES
+        stage: [_prompt(problem, stage, split, precision, size) for problem, split in problems] for stage in stages
     }
     warmup = [
         _reply(row, letter)
@@ -111,10 +119,10 @@ def _taught(rare: bool) -> str:
 
 
 def _prompt(problem: Problem, stage: Stage, split: Split, precision: Precision, size: str) -> PromptRow:
-    """That of `midend` begins with the smallest block."""
+    """Those after `frontend` begin with the smallest block."""
     start = read_start(problem)
     choices = frontend_choices(start) if stage is Stage.FRONTEND else midend_choices(start)
-    parent = start.replace(_THREADS, _PARENT_THREADS) if stage is Stage.MIDEND else ""
+    parent = "" if stage is Stage.FRONTEND else start.replace(_THREADS, _PARENT_THREADS)
     return PromptRow(
         prompt=(Message(role="user", content=f"{stage.value[0]} {problem.name}"),),
         problem=str(problem.id),

@@ -12,7 +12,7 @@ from transformers import PrinterCallback
 from trl import SFTConfig, SFTTrainer
 
 from kernelblaster.config.training import TrainConfig
-from kernelblaster.training.checkpoints import MarksCheckpoints, OnMoment, last_checkpoint
+from kernelblaster.training.checkpoints import MarksCheckpoints, OnMoment, last_checkpoint, telling_a_full_disk
 from kernelblaster.training.policy import Policy, micro_batch
 from kernelblaster.training.rows import SftRow
 
@@ -71,7 +71,8 @@ def warm_up(
         callbacks=[MarksCheckpoints(directory, on_moment)],
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=last_checkpoint(directory))
+    with telling_a_full_disk(directory):
+        trainer.train(resume_from_checkpoint=last_checkpoint(directory))
 
 
 def _sample(row: SftRow) -> dict[str, Any]:

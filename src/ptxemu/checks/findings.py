@@ -48,6 +48,8 @@ class FindingKind(StrEnum):
     """A bulk copy or wgmma reads what a thread has written, without a `fence.proxy.async` between the two."""
     MISSING_WGMMA_FENCE = "missing_wgmma_fence"
     """A warp's first wgmma has no `wgmma.fence` before it."""
+    UNFINISHED_PRODUCT = "unfinished_product"
+    """A block ends before anybody has waited for a wgmma, or put it into a group that can be waited for."""
     UNSUPPORTED_REDUCTION = "unsupported_reduction"
     """A reduction by a tensor map whose elements are of a type that the copy engine does not combine so."""
     MISSING_LANES = "missing_lanes"

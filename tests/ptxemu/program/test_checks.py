@@ -78,6 +78,7 @@ def test_every_class_is_planted_twice() -> None:
         FindingKind.UNFINISHED_COPY,
         FindingKind.MISSING_PROXY_FENCE,
         FindingKind.MISSING_WGMMA_FENCE,
+        FindingKind.UNFINISHED_PRODUCT,
         FindingKind.UNSUPPORTED_REDUCTION,
     }
     assert singles == {FindingKind.MISSING_LANES, FindingKind.LEAK, FindingKind.API_ERROR} | elsewhere

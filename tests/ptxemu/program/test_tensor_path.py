@@ -48,6 +48,8 @@ def test_products_are_right_and_nothing_is_found(program: EmulatedProgram, case:
         ("half_group", FindingKind.BARRIER_DEADLOCK, ("FINISH",)),
         ("misplaced", FindingKind.MISALIGNED, ("MULTIPLY",)),
         ("beyond", FindingKind.OUT_OF_BOUNDS, ("MULTIPLY",)),
+        ("never_committed", FindingKind.UNFINISHED_PRODUCT, ("MULTIPLY",)),
+        ("never_waited", FindingKind.UNFINISHED_PRODUCT, ("MULTIPLY",)),
     ],
 )
 def test_mistakes_are_found_at_their_lines(
@@ -64,8 +66,17 @@ def test_mistakes_are_found_at_their_lines(
     ), findings
 
 
-@pytest.mark.parametrize("case", ["too_many_bytes", "too_few_bytes"])
-def test_an_mbarrier_that_never_opens_ends_the_launch(program: EmulatedProgram, case: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "missing"),
+    [
+        ("too_many_bytes", "arrivals do not come"),
+        ("too_few_bytes", "arrivals do not come"),
+        ("copy_too_many_bytes", "16 bytes of those expected do not come"),
+        ("copy_too_few_bytes", "16 bytes more than expected have come"),
+    ],
+)
+def test_an_mbarrier_that_never_opens_ends_the_launch(program: EmulatedProgram, case: str, missing: str) -> None:
     result = run(program, case, checks=False)
     assert result.exit_code != 0
     assert "mbarrier" in result.faults[0]
+    assert missing in result.faults[0]

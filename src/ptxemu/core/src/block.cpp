@@ -76,6 +76,7 @@ Turn run_round(Block& block, Worker& worker) {
     }
     if (!any_live(block)) {
         block.bulk.finish(block);
+        if (block.checks) block.checks->unfinished_products();
         for (const Warp& warp : block.warps)
             worker.counters.longest_warp = std::max(worker.counters.longest_warp, warp.executed);
         block.gone = true;

@@ -138,8 +138,12 @@ public:
     void multiplies(const Warp& warp, const Instruction& at);
     void operand(const Warp& warp, const Instruction& at, u64 begin, u32 bytes);
     void wgmma_fenced(const Warp& warp) { products_[warp.index].fenced = true; }
-    void committed(const Warp& warp) { ++products_[warp.index].committed; }
+    void committed(const Warp& warp) {
+        ++products_[warp.index].committed;
+        products_[warp.index].open = false;
+    }
     void waited(const Warp& warp, u32 left);
+    void unfinished_products();
 
     // Another block of the cluster writes into the shared memory of this one.
     void written_from_outside(u64 offset, u64 bytes);
@@ -158,11 +162,11 @@ private:
         Mark last, lane, other;  // readers: the last; the last in another lane of its warp, and in another warp
         Mark product;            // the last wgmma that reads it; `request` is its group
     };
-    // Of a warp: groups of wgmma that it has committed, those up to which a warp of its warpgroup has waited, and whether
-    // it has ever fenced.
+    // Of a warp: groups of wgmma that it has committed, those up to which a warp of its warpgroup has waited, where its
+    // last wgmma is, and whether that is in no group yet and whether it has ever fenced.
     struct Products {
-        u32 committed = 0, finished = 0;
-        bool fenced = false;
+        u32 committed = 0, finished = 0, last = 0;
+        bool open = false, fenced = false;
     };
     struct WarpClock {
         u32 now;

@@ -124,7 +124,8 @@ std::string awaited(const u8* barrier) {
     u64 word;
     std::memcpy(&word, barrier, sizeof word);
     const State state = bits<State>(word);
-    const s64 bytes = static_cast<s64>(state.transactions << 41) >> 41;  // a signed number of 23 bits
+    // A signed number of 23 bits; the field itself would be an int, which has no 41st bit.
+    const s64 bytes = static_cast<s64>(static_cast<u64>(state.transactions) << 41) >> 41;
     if (state.pending > state.expected) return "more arrivals than expected have come in it";
     if (bytes < 0) return std::to_string(-bytes) + " bytes more than expected have come";
     if (bytes > 0 && state.pending == 0) return std::to_string(bytes) + " bytes of those expected do not come";

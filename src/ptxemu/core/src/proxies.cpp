@@ -23,6 +23,8 @@ void BlockChecks::unfenced(const Mark& write, const Mark& now) {
 
 void BlockChecks::multiplies(const Warp& warp, const Instruction& at) {
     Products& own = products_[warp.index];
+    own.open = true;
+    own.last = index_of(at);
     if (own.fenced || findings_.again(Tool::synccheck, "missing_wgmma_fence", index_of(at), kNoInstruction, block_)) return;
     add(Tool::synccheck, "missing_wgmma_fence", warp.index * kLanes, index_of(at), kNoInstruction,
         "the first wgmma of a warp without a wgmma.fence before it");
@@ -58,6 +60,18 @@ void BlockChecks::waited(const Warp& warp, u32 left) {
         if (w == warp.index) continue;
         clock.knows[w] = std::max(clock.knows[w], clocks_[w].now);
         ++clocks_[w].now;
+    }
+}
+
+// The block ends: registers of a wgmma that nobody has waited for are not those of the product.
+void BlockChecks::unfinished_products() {
+    for (u32 w = 0; w < products_.size(); ++w) {
+        const Products& own = products_[w];
+        if (!own.open && own.finished >= own.committed) continue;
+        if (findings_.again(Tool::synccheck, "unfinished_product", own.last, kNoInstruction, block_)) continue;
+        add(Tool::synccheck, "unfinished_product", w * kLanes, own.last, kNoInstruction,
+            own.open ? "the block ends, and no wgmma.commit_group has put this wgmma into a group that can be waited for"
+                     : "the block ends, and nobody has waited for this wgmma");
     }
 }
 

@@ -43,7 +43,7 @@ __device__ void finish() {
 }
 __device__ void proxy_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
-enum Mistake { kNone, kTooManyBytes, kTooFewBytes, kWrongPhase, kReleasedEarly, kNoProxyFence, kNoWgmmaFence, kOverwritten, kBeyond, kMisplaced, kHalfGroup };
+enum Mistake { kNone, kTooManyBytes, kTooFewBytes, kWrongPhase, kReleasedEarly, kNoProxyFence, kNoWgmmaFence, kOverwritten, kBeyond, kMisplaced, kHalfGroup, kNeverCommitted, kNeverWaited };
 
 __device__ void store(const float (&d)[16], float* y, int thread) {
     for (int i = 0; i < 16; ++i)
@@ -102,12 +102,27 @@ __global__ void staged(const __half* x, const __half* w, float* y) {
         __syncthreads();
         wgmma_fence();
         for (int k = 0; k < BK; k += 16) multiply(d, describe(a + k) + (Made == kBeyond ? 3 << 10 : Made == kMisplaced ? 8 : 0), describe(b + k));
-        commit();
-        if (Made != kOverwritten) finish<0>();
+        if (Made != kNeverCommitted) commit();
+        if (Made != kOverwritten && (Made != kNeverWaited || k0 + BK < K)) finish<0>();
         __syncthreads();
     }
-    finish<0>();
+    if (Made != kNeverWaited) finish<0>();
     store(d, y, threadIdx.x);
+}
+
+// A bulk copy of 128 bytes, of which the mbarrier expects so many more.
+__global__ void copy(const __half* x, int more) {
+    __shared__ __align__(128) __half tile[64];
+    __shared__ uint64_t full;
+    if (threadIdx.x == 0) {
+        init(&full, 1);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        expect(&full, 128 + more);
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];" ::"r"(at(tile)), "l"(x), "r"(at(&full))
+                     : "memory");
+    }
+    __syncthreads();
+    wait(&full, 0);
 }
 
 CUtensorMap map_of(__half* data, int rows) {
@@ -155,12 +170,18 @@ int run_staged() {
     return differing([](__half* x, __half* w, float* y) { staged<Made><<<1, 128>>>(x, w, y); });
 }
 
+int run_copy(int more) {
+    return differing([=](__half* x, __half*, float*) { copy<<<1, 32>>>(x, more); });
+}
+
 int main(int, char** arguments) {
     const auto is = [&](const char* name) { return std::strcmp(arguments[1], name) == 0; };
     if (is("ring")) return run_ring<kNone>();
     if (is("staged")) return run_staged<kNone>();
     if (is("too_many_bytes")) return run_ring<kTooManyBytes>();
     if (is("too_few_bytes")) return run_ring<kTooFewBytes>();
+    if (is("copy_too_many_bytes")) return run_copy(16);
+    if (is("copy_too_few_bytes")) return run_copy(-16);
     if (is("wrong_phase")) return run_ring<kWrongPhase>();
     if (is("released_early")) return run_ring<kReleasedEarly>();
     if (is("no_wgmma_fence")) return run_ring<kNoWgmmaFence>();
@@ -169,5 +190,7 @@ int main(int, char** arguments) {
     if (is("half_group")) return run_staged<kHalfGroup>();
     if (is("misplaced")) return run_staged<kMisplaced>();
     if (is("beyond")) return run_staged<kBeyond>();
+    if (is("never_committed")) return run_staged<kNeverCommitted>();
+    if (is("never_waited")) return run_staged<kNeverWaited>();
     return 2;
 }

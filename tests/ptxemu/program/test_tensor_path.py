@@ -69,8 +69,8 @@ def test_mistakes_are_found_at_their_lines(
 @pytest.mark.parametrize(
     ("case", "missing"),
     [
-        ("too_many_bytes", "arrivals do not come"),
-        ("too_few_bytes", "arrivals do not come"),
+        ("too_many_bytes", "16 bytes of those expected do not come"),
+        ("too_few_bytes", "16 bytes more than expected have come"),
         ("copy_too_many_bytes", "16 bytes of those expected do not come"),
         ("copy_too_few_bytes", "16 bytes more than expected have come"),
     ],

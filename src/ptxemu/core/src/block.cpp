@@ -194,6 +194,7 @@ void BlockRunner::restart(Warp& warp) {
     warp.executed = warp.held = 0;
     warp.retries = false;
     warp.products = 0;
+    warp.block->closed.lacks_bytes = false;
     warp.committed.clear();
     std::fill(std::begin(warp.pc), std::end(warp.pc), launch_.function->entry);
     warp.calls.clear();

@@ -183,10 +183,12 @@ struct Block {
     RepeatedReads reads;
     Barrier barriers[kBarriers];
     BulkCopies bulk;
-    // The last lane that has found an mbarrier closed.
+    // The last lane that has found an mbarrier closed; one that lacks nothing but bytes goes before those that others
+    // have yet to arrive at, which may be waiting for it.
     struct ClosedBarrier {
         const Instruction* at;
         u32 thread, offset;  // kNoBarrier: it waits for the other warps of its warpgroup
+        bool lacks_bytes = false;
     } closed;
     static constexpr u32 kNoBarrier = ~0u;
     Cluster* cluster;

@@ -86,15 +86,19 @@ void test(Warp& warp, const Instruction& instruction, u32 active, Phase phase) {
     Block& block = *warp.block;
     bool opened = false;
     for_each_lane(active, [&](int lane) {
-        if (!block.bulk.empty()) block.bulk.complete(block, static_cast<u32>(access.pointer[lane] - block.shared.data()));
+        const u32 offset = static_cast<u32>(access.pointer[lane] - block.shared.data());
+        if (!block.bulk.empty()) block.bulk.complete(block, offset);
         u64 word;
         std::memcpy(&word, access.pointer[lane], sizeof word);
-        const bool over = bits<State>(word).phase != phase(lane);
+        const State state = bits<State>(word);
+        const bool over = state.phase != phase(lane), lacks_bytes = state.pending == 0 && state.transactions != 0;
         warp.lanes<pred>(instruction.operand[0])[lane] = over ? kTrue : 0;
         if (!over) {
             warp.yields = warp.starved = true;
-            block.closed = {&instruction, warp.index * kLanes + static_cast<u32>(lane),
-                            static_cast<u32>(access.pointer[lane] - block.shared.data())};
+            if (lacks_bytes || !block.closed.lacks_bytes)
+                block.closed = {&instruction, warp.index * kLanes + static_cast<u32>(lane), offset, lacks_bytes};
+        } else if (offset == block.closed.offset) {
+            block.closed.lacks_bytes = false;
         }
         opened |= over;
     });

@@ -4,7 +4,7 @@
     python benchmarks/problems_page.py [FILE...] --output docs/problems.md
     python benchmarks/problems_page.py --dataset kernrl FILE... --output docs/environment_problems.md
 
-Verdicts and times come from the records, for KernelBench's problems those that are kept as well (`KEPT`, and what ships
+Verdicts and times come from the records, those that are kept among them (`KEPT`, and for KernelBench's problems what ships
 below `data/baselines`), and where these say nothing from the page that is replaced: what it says of a problem stays,
 `stale` if the problem's files have changed since the page was committed. A record speaks for the very files that were
 judged: reference, harness, and the start with the shared pieces that it uses.
@@ -36,8 +36,9 @@ SPLIT = (
     "(`--split train`), {heldout} held out (`--split heldout`)."
 )
 KEPT = Path(__file__).parents[1] / "docs" / "results" / "problem_checks"
-"""Folder of outcomes of `problems check` and of `problems audit` over KernelBench's problems."""
+"""Folder of outcomes of `problems check` and of `problems audit`; the data sets share problems, and so files."""
 AUDITS = "audits.jsonl"
+"""End of the names of those of audits."""
 SHORT_US = 5.0
 NAMING = 3
 """Columns of a table before those of verdicts."""
@@ -258,12 +259,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="the page that is replaced")
     given = parser.parse_args()
     dataset = data_dir() / given.dataset
-    records = [record for path in given.records for record in read_checks(path)]
-    audits: list[AuditRecord] = []
+    kept = [path for path in sorted(KEPT.glob("*.jsonl")) if not path.name.endswith(AUDITS)]
+    records = [record for path in (*kept, *given.records) for record in read_checks(path)]
     if given.dataset == DATASET:
-        kept = [path for path in sorted(KEPT.glob("*.jsonl")) if path.name != AUDITS]
-        records = [*shipped_checks(), *(record for path in kept for record in read_checks(path)), *records]
-        audits = read_audits(KEPT / AUDITS)
+        records = [*shipped_checks(), *records]
+    audits = [audit for path in sorted(KEPT.glob(f"*{AUDITS}")) for audit in read_audits(path)]
     earlier = EarlierPage.read(given.output, dataset) if given.output.exists() else EarlierPage()
     text = "\n".join(page(Dataset(dataset).problems(), records, earlier, audits))
     given.output.write_text(text + "\n", encoding="utf-8")

@@ -10,8 +10,10 @@ from budget_support import reduced
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.integrity.admission import admission_faults
 from kernelblaster.problems.audit import audit_problem
+from kernelblaster.problems.branches import Branch
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.shortcuts import find_shortcuts
 
 REFERENCE = """
 import torch
@@ -90,3 +92,12 @@ def test_the_precision_matters_where_the_reference_alone_looks_sound(store: Inpu
 @pytest.mark.parametrize("precision", Precision)
 def test_shipped_problems_are_sound(store: InputStore, tmp_path: Path, slug: str, precision: Precision) -> None:
     assert admission_faults(reduced(slug, tmp_path), precision, store) == []
+
+
+@pytest.mark.parametrize("spread", [1, 500])  # declared inputs stay within the bounds, others do not; or none do
+def test_whoever_leaves_out_the_bound_of_an_index_does_not_pass(store: InputStore, tmp_path: Path, spread: int) -> None:
+    problem = planted(tmp_path / "p", f"y.reshape(-1)[({spread} * x.nan_to_num() + 1000).clamp(0, 2099).long()]")
+    bounds = find_shortcuts(problem)
+    assert any(isinstance(one, Branch) for one in bounds) is (spread == 1)
+    found = admission_faults(problem, Precision.FP32, store, shortcuts=bounds)
+    assert not [fault for fault in found if "clamp" in fault]

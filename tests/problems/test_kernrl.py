@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 import torch
 from rotation import rotating
 
 from kernelblaster.environment.catalogue import Catalogue
+from kernelblaster.evaluation.results import Verdict
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.audit import audit_problem
 from kernelblaster.problems.dataset import Dataset
@@ -17,6 +19,8 @@ from kernelblaster.problems.problem import Problem, StandardWorkload, TensorRole
 from kernelblaster.problems.reference import load_reference, run_model, tensor_specs, weights_of
 from kernelblaster.problems.tags import HELD_OUT, Split, Tag
 from kernelblaster.problems.undeclared_extents import undeclared_extents
+from kernelblaster.runs.check_records import read_checks
+from kernelblaster.runs.problem_audits import read_audits
 
 PROBLEMS = Dataset(data_dir() / "kernrl").problems()
 OWN = [problem for problem in PROBLEMS if problem.id.level > 3]
@@ -82,3 +86,16 @@ def test_the_driver_passes_every_tensor_size_and_scalar_in_order(problem: Proble
     assert passed == [*((str(spec.role), spec.name) for spec in specs), *sizes, *scalars]
     assert any(spec.role is TensorRole.INPUT for spec in specs)
     assert set(problem.tags) <= set(Tag)
+
+
+def test_each_start_was_judged_and_each_reference_audited_in_every_precision_that_it_is_meant_in() -> None:
+    kept = Path(__file__).parents[2] / "docs/results/problem_checks"
+    names = sorted(kept.glob("*.jsonl"))
+    checks = [one for path in names if not path.name.endswith("audits.jsonl") for one in read_checks(path)]
+    audits = [one for path in names if path.name.endswith("audits.jsonl") for one in read_audits(path)]
+    judged = {(one.problem, one.precision): one.verdict for one in checks if one.workload == StandardWorkload.SMALL}
+    audited = {one.problem: one for one in audits}
+    for problem in PROBLEMS:
+        assert {judged.get((str(problem.id), precision)) for precision in problem.precisions} == {Verdict.CORRECT}
+        assert not audited[str(problem.id)].faults
+        assert set(problem.precisions) <= set(audited[str(problem.id)].precisions)

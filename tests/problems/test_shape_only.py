@@ -33,6 +33,13 @@ CALLS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "negative": lambda x, y: -x,
     "broadcast": lambda x, y: x[:1] + y,
     "other layout": lambda x, y: x + y.t().contiguous().t(),
+    "columns": lambda x, y: x[:, 0] + y[:, 1],
+    "the same column of both": lambda x, y: x[:, 2] * y[:, 2],
+    "columns side by side": lambda x, y: x[:, 1:3] + y[:, 1:3],
+    "turned and added": lambda x, y: x.t() + y.t(),
+    "one number of each": lambda x, y: x[0, 0] + y[1, 1],
+    "an element for all": lambda x, y: x[0, :1].expand(4) + y[0],
+    "nothing": lambda x, y: x[:0] + y[:0],
     "turned": lambda x, y: (x.t() + y.t()).t().contiguous(),
 }
 

@@ -1,7 +1,7 @@
 """Torch's meta device, where a module is run for the shapes of its results alone.
 
 There torch takes many calls apart in Python, a tenth of a millisecond each: the shapes of a hash of thousands of bit
-operations took longer than the hash. Here elementwise arithmetic on tensors of one layout, and random integers, give a
+operations took longer than the hash. Here elementwise arithmetic on contiguous tensors, and random integers, give a
 tensor of the right shape and type at once; so do recurrent layers, where torch would go through every step.
 """
 
@@ -81,7 +81,7 @@ class _ShapesOfRecurrence(TorchFunctionMode):
 
 
 def _elementwise(func: Callable[..., Any], args: Sequence[Any]) -> torch.Tensor | None:
-    """The result's like of tensors of one layout and of numbers; None for anything else, which torch knows better."""
+    """The result's like of contiguous tensors and of numbers; None for anything else, which torch knows better."""
     if len(args) != (1 if func in _OF_ONE else 2):
         return None
     tensors = [one for one in args if isinstance(one, torch.Tensor)]
@@ -89,14 +89,16 @@ def _elementwise(func: Callable[..., Any], args: Sequence[Any]) -> torch.Tensor 
         return None
     with torch._C.DisableTorchFunction():  # else modes hear of every look at a shape
         first, last = tensors[0], tensors[-1]
-        shape, strides = first.shape, first.stride()
-        if not first.is_meta or (first is not last and (last.shape != shape or last.stride() != strides)):
+        if not (first.is_meta and last.is_meta) or first.shape != last.shape:
+            return None
+        # Of one axis the result is contiguous whatever the operands are; of several it follows them.
+        if first.dim() != 1 and not (first.is_contiguous() and last.is_contiguous()):
             return None
         kind = first.dtype if func in _OF_ONE else torch.result_type(*args)
         bits = func in _BITWISE or func is torch.Tensor.__invert__
         if torch.bool in (first.dtype, last.dtype) or (bits and kind.is_floating_point):
             return None
-        return torch.empty_strided(shape, strides, dtype=kind, device="meta")
+        return torch.empty(first.shape, dtype=kind, device="meta")
 
 
 def _drawn(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -7,6 +7,7 @@ that leaves them out, `evaluation.integrity.admission` asks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -90,8 +91,11 @@ def _branches(draw: ReferenceDraw) -> Iterator[Branch]:
 
 
 def _effect_without(draw: ReferenceDraw, branch: Branch) -> float:
-    with without(branch):
-        outputs = draw.run({})
+    try:
+        with without(branch):
+            outputs = draw.run({})
+    except IndexError:  # the bound of an index: a kernel without it reads beyond a tensor
+        return math.inf
     return draw.distance(outputs)
 
 

@@ -5,9 +5,9 @@
     python benchmarks/problems_page.py --dataset kernrl FILE... --output docs/environment_problems.md
 
 Verdicts and times come from the records, those that are kept among them (`KEPT`, and for KernelBench's problems what
-ships below `data/baselines`), and where these say nothing from the page that is replaced: what it says of a problem stays,
-`stale` if the problem's files have changed since the page was committed. A record speaks for the very files that were
-judged: reference, harness, and the start with the shared pieces that it uses.
+ships below `data/baselines`), and where these say nothing from the page that is replaced: what it says of a problem
+stays, `stale` if the problem's files have changed since the page was committed. A record speaks for the very files
+that were judged: reference, harness, and the start with the shared pieces that it uses.
 """
 
 from __future__ import annotations

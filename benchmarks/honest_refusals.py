@@ -53,6 +53,8 @@ EXTENTS = {
     "035": {"batch_size": 8, "features": 8, "num_groups": 1, "dim1": 181, "dim2": 181},
     "040": {"batch_size": 16, "features": 32, "dim1": 96, "dim2": 96},
 }
+LEFT_OUT = "026"
+"""PyTorch's GELU in fp32 gives NaN for infinity on CPUs, as no kernel does."""
 MEDIUM = StandardWorkload.MEDIUM
 _ATEN, _PRIMS = torch.ops.aten, torch.ops.prims
 _MADE_OF_SUMS = frozenset(
@@ -329,7 +331,8 @@ def main() -> None:
     known = {(row.problem, row.precision) for row in study.rows}
     for directory in sorted((data_dir() / "kernelbench-cuda" / "level1").iterdir()):
         problem = load_problem(directory)
-        if not fnmatch.fnmatch(directory.name, asked.only) or not TAGS & {tag.value for tag in problem.tags}:
+        judged = bool(TAGS & {tag.value for tag in problem.tags}) and not directory.name.startswith(LEFT_OUT)
+        if not judged or not fnmatch.fnmatch(directory.name, asked.only):
             continue
         for precision in map(Precision, asked.precisions.split(",")):
             if (directory.name, precision) not in known:

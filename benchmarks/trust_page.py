@@ -421,7 +421,7 @@ def main() -> None:
     parser.add_argument("--cuda", type=Path, nargs="+", default=[RESULTS / "h200_trust.json"])
     parser.add_argument("--mutants", type=Path, default=RESULTS / "mutants.json")
     parser.add_argument("--gpu-mutants", type=Path, default=RESULTS / "mutants_h200.json")
-    fuzz_files = [RESULTS / "fuzz_emulated.json", RESULTS / "fuzz_h200.json"]
+    fuzz_files = sorted(RESULTS.glob("fuzz_*.json"))
     parser.add_argument("--fuzz", type=Path, nargs="+", default=fuzz_files)
     options = parser.parse_args()
     fuzzed = [FuzzResult.model_validate_json(path.read_text("utf-8")) for path in options.fuzz if path.is_file()]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +51,41 @@ def some_of(name: str, cache: Path) -> Dataset:
         }
 
     return loaded.select(range(min(8, len(loaded)))).map(shortened)
+
+
+COMMANDS = {"dpo": ("preferences", "prompt, chosen, rejected"), "kto": ("unpaired", "prompt, completion, label")}
+SETTINGS = """
+model_name_or_path: {base}
+output_dir: {out}
+use_peft: true
+max_steps: 1
+per_device_train_batch_size: 2
+max_length: 1024
+use_cpu: true
+bf16: false
+gradient_checkpointing: false
+report_to: none
+datasets:
+  - path: json
+    data_files: {rows}
+    columns: [{columns}]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_of_trl_leaves_an_adapter(base: Path, tmp_path: Path, command: str) -> None:
+    (name, columns), rows, out = COMMANDS[command], tmp_path / "rows.jsonl", tmp_path / "out"
+    some_of(name, tmp_path).to_json(rows)
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(SETTINGS.format(base=base, out=out, rows=rows, columns=columns))
+    done = subprocess.run(
+        [sys.executable, "-m", f"trl.scripts.{command}", "--config", str(settings)],
+        capture_output=True, text=True, timeout=280, env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (out / "adapter_model.safetensors").is_file()
 
 
 @pytest.mark.parametrize("name", TRAINERS)

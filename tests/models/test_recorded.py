@@ -223,3 +223,22 @@ def test_factory_replays_and_records(path: Path) -> None:
     config = ModelConfig(kind=ModelKind.BATCH_EXCHANGE, name="gpt-5", recording=new)
     assert isinstance(build_model(config, path.parent, ledger, device="NVIDIA H200"), RecordingModel)
     assert read_recording(new).header.how == "batch_exchange"
+
+
+def test_a_recording_before_another_answers_alone_for_its_problems(path: Path) -> None:
+    record(path, ask("old"), ask("other", problem="level1/012"))
+    before = path.with_name("before.jsonl")
+    recorder = RecordingModel(Writer(), before, HEADER.model_copy(update={"archive": True}))
+    asyncio.run(recorder.complete(ask("new")))
+    model = RecordedModel(path, CostLedger(path.with_name("ledger.jsonl"), BudgetConfig()), before=before)
+    assert answer(model, ask("old")) == "from new"
+    assert answer(model, ask("s", problem="level1/012")) == "from other"
+    assert (model.of_archive("level1/023"), model.of_archive("level1/012")) == (True, False)
+
+
+def test_an_archive_has_as_many_replies_at_once_as_were_recorded(path: Path) -> None:
+    recorder = RecordingModel(Writer(), path, HEADER.model_copy(update={"archive": True}))
+    for slot in ("r1/rollout-0/step-1/attempt-0", "r1/rollout-1/step-1/attempt-0", "r1/rollout-0/step-2/attempt-0"):
+        asyncio.run(recorder.complete(ask(slot)))
+    assert replay(path).width("level1/023") == 2
+    assert replay(path).width("level1/012") is None

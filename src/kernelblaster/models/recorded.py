@@ -24,7 +24,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -41,6 +41,7 @@ from kernelblaster.version import __version__
 RECORDING_FORMAT: Final = "kernelblaster-recording-1"
 MOST_MIB = 1024
 """Of a recording as it lies on disk."""
+_ROLLOUT = re.compile(r"r\d+/rollout-\d+")
 _ATTEMPT = re.compile(r"attempt-(\d+)$")
 
 
@@ -109,6 +110,15 @@ class Recording:
     exchanges: tuple[RecordedExchange, ...]
 
     @property
+    def problems(self) -> frozenset[str]:
+        """Those with an exchange."""
+        return frozenset(one.tags["problem"] for one in self.exchanges if "problem" in one.tags)
+
+    def without(self, problems: frozenset[str]) -> Recording:
+        """The same, but for exchanges on these problems."""
+        return replace(self, exchanges=tuple(one for one in self.exchanges if one.tags.get("problem") not in problems))
+
+    @property
     def identity(self) -> str:
         """16 hexadecimal digits of what was recorded, wherever the file lies and however it is packed."""
         content = hashlib.sha256()
@@ -142,10 +152,24 @@ def read_recording(path: Path) -> Recording:
 
 
 class RecordedModel:
-    """Answers from a recording. Nothing is charged: dollars are 0, tokens are those of the recording."""
+    """Answers from a recording. Nothing is charged: dollars are 0, tokens are those of the recording.
 
-    def __init__(self, path: Path, ledger: CostLedger) -> None:
+    Args:
+        path: the recording.
+        ledger: of the run.
+        before: a recording that alone answers for the problems in it. Raises UsageError, as for `path`.
+    """
+
+    def __init__(self, path: Path, ledger: CostLedger, *, before: Path | None = None) -> None:
         self._recording = read_recording(path)
+        self._of_archives = self._recording.problems if self._recording.header.archive else frozenset()
+        if before is not None:
+            first = read_recording(before)
+            rest = self._recording.without(first.problems)
+            self._of_archives = (self._of_archives - first.problems) | (
+                first.problems if first.header.archive else set()
+            )
+            self._recording = replace(rest, exchanges=first.exchanges + rest.exchanges)
         self._ledger = ledger
         self._uses: Counter[int] = Counter()
         self._given: dict[str, int] = {}
@@ -161,6 +185,17 @@ class RecordedModel:
     def header(self) -> RecordingHeader:
         """Where the recording comes from."""
         return self._recording.header
+
+    def of_archive(self, problem: str) -> bool:
+        """Whether the search of a problem that was recorded handed out its replies from an archive."""
+        return problem in self._of_archives
+
+    def width(self, problem: str) -> int | None:
+        """Replies at once that were recorded of a search by an archive; None of one by chains, or without a number."""
+        if not self.of_archive(problem):
+            return None
+        slots = [one.slot for one in self._recording.exchanges if one.tags.get("problem") == problem]
+        return len({found[0] for slot in slots if (found := _ROLLOUT.search(slot))}) or None
 
     @property
     def identity(self) -> str:

@@ -14,10 +14,11 @@ from kernelblaster.agent.context import CandidateEvaluator, Concurrency, Problem
 from kernelblaster.agent.events import EventSink
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
-from kernelblaster.config import RunConfig
+from kernelblaster.config import RunConfig, SearchConfig, SearchPart
 from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import ChatModel
+from kernelblaster.models.recorded import RecordedModel
 from kernelblaster.problems.families import OpFamily, family_of, family_of_driver
 from kernelblaster.problems.problem import Problem, TensorSpec
 from kernelblaster.problems.reference import tensor_specs
@@ -43,10 +44,18 @@ class RunParts:
     model: ChatModel
     experience: Experience
     watchers: tuple[EventSink, ...]
-    recording: str | None = None
-    """Identity of the recording that answers in a model's place; None where a model is asked."""
-    archive: bool = True
-    """Whether searches that begin now hand out replies from an archive."""
+    recorded: RecordedModel | None = None
+    """The recording that answers in a model's place; None where a model is asked."""
+
+    def archive(self, problem: Problem) -> bool:
+        """Whether a search that begins now hands out replies from an archive: not if chains alone were recorded."""
+        recorded = self.recorded is None or self.recorded.of_archive(str(problem.id))
+        return recorded and self.config.search.has(SearchPart.ARCHIVE)
+
+    def search_config(self, problem: Problem) -> SearchConfig:
+        """With no more replies at once than a recording has."""
+        search, width = self.config.search, self.recorded.width(str(problem.id)) if self.recorded else None
+        return search.model_copy(update={"rollouts": min(search.rollouts, width)}) if width else search
 
 
 async def execute(parts: RunParts, problems: Sequence[Problem]) -> tuple[list[ProblemSummary], str | None]:
@@ -88,7 +97,8 @@ async def _settle(tasks: Sequence[asyncio.Task[ProblemSummary]]) -> dict[str, Pr
 
 async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_deadline: float | None) -> ProblemSummary:
     directory = parts.layout.problem(problem)
-    search = await asyncio.to_thread(partial(open_search, directory, problem, parts.run, archive=parts.archive))
+    archive = parts.archive(problem)
+    search = await asyncio.to_thread(partial(open_search, directory, problem, parts.run, archive=archive))
     known = finished_outcome(directory)
     if known is not None:
         return row_of(directory, known)
@@ -103,7 +113,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         precision=problem.precision_for(parts.config.precision),
         workload=parts.workload,
         tensors=specs,
-        config=parts.config.search,
+        config=parts.search_config(problem),
         evaluator=parts.evaluator,
         experience=parts.experience,
         model=parts.model,
@@ -112,7 +122,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         limits=limits,
         libraries=parts.config.libraries,
         fixed_parameters=fixed,
-        recording=parts.recording,
+        recording=parts.recorded.identity if parts.recorded else None,
         archive=search.archive,
         deadline=min(own, run_deadline) if run_deadline else own,
     )

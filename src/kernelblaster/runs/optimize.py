@@ -188,8 +188,7 @@ def _run(
             model=ProgressModel(model, observer.tell),
             experience=experience,
             watchers=(observer,),
-            recording=model.identity if isinstance(model, RecordedModel) else None,
-            archive=_archive(config, model),
+            recorded=model if isinstance(model, RecordedModel) else None,
         )
         try:
             rows, stopped = _search(plan, parts, exchange, ledger)
@@ -208,12 +207,6 @@ def _run(
 
 def _built_model(config: RunConfig, exchange: Path, ledger: CostLedger, facts: DeviceFacts) -> ChatModel:
     return build_model(config.model, exchange, ledger, facts.name, archive=config.search.has(SearchPart.ARCHIVE))
-
-
-def _archive(config: RunConfig, model: ChatModel) -> bool:
-    """Whether replies are handed out from an archive; a recording of chains has answers for chains alone."""
-    recorded = not isinstance(model, RecordedModel) or model.header.archive
-    return recorded and config.search.has(SearchPart.ARCHIVE)
 
 
 def _record(plan: RunPlan, choices: RunChoices) -> RunRecord:

@@ -1,11 +1,12 @@
-"""Trains a tiny model in both stages on template problems with the emulated judge, over seeds, presets and an ablation.
+"""Trains a tiny model in both stages on template problems with the emulated judge: over seeds, by both presets and by
+ours with one thing changed at a time.
 
 A reply is one letter that names one of five kernels, so that the choice is small and its consequences are real: each is
 compiled, checked and modelled. The letters mean the same on every problem, so that what is learned on three problems
 can hold on three held-out ones; `midend` favours another letter than `frontend`.
 
 The warm-up teaches all letters equally often (`even`), or the correct one once in twenty (`rare`): then most groups of
-four hold none that is correct, and rewards by degrees can show what they are for.
+four hold none that is correct, and rewards by degrees can show what they are for. One variant has no warm-up.
 
     python benchmarks/grpo_template.py --out docs/results      needs the extra `train`; no network, no GPU
 """
@@ -18,15 +19,15 @@ import math
 import os
 import statistics
 import tempfile
-import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelblaster import EvaluationConfig, RunConfig, environment_problems, open_evaluator
-from kernelblaster.config.training import Baseline, BeginWith, Preset, TrainConfig
+from kernelblaster.config.training import Advantage, Baseline, BeginWith, Loss, Preset, TrainConfig
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.judging import SharedJudge
-from kernelblaster.training.arms import Arm, estimate
+from kernelblaster.training.arms import BASE, Arm, estimate
 from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import by_step
@@ -46,35 +47,47 @@ LEARNED = 0.9
 _STAGES = (Stage.FRONTEND, Stage.MIDEND)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Variant:
     """What is compared.
 
     Attributes:
         name: of the row.
-        preset: of the training.
         rare: the correct kernel is rare after the warm-up.
-        reward, midend_reward: of the stages, where they are not the preset's.
-        begin_with: whose weights `midend` begins with, where it is not the preset's.
+        preset: of the training.
+        changed: settings that are not the preset's.
+        rewards: of the stages, where they are not the preset's.
+        warmup: whether there is one.
     """
 
     name: str
-    preset: Preset
     rare: bool
-    reward: str | None = None
-    midend_reward: str | None = None
-    begin_with: BeginWith | None = None
+    preset: Preset = Preset.OURS
+    changed: Mapping[str, object] = field(default_factory=dict)
+    rewards: Mapping[Stage, str] = field(default_factory=dict)
+    warmup: bool = True
 
 
+_REPORTED = {Stage.FRONTEND: "two-stage-correct", Stage.MIDEND: "two-stage-fast"}
+
+
+OURS = "ours"
 VARIANTS = (
-    Variant("ours", Preset.OURS, rare=False),
-    Variant("seed", Preset.SEED, rare=False),
-    Variant("ours, midend from frontend", Preset.OURS, rare=False, begin_with=BeginWith.LAST),
-    Variant("ours, rewards of the report", Preset.OURS, False, "two-stage-correct", "two-stage-fast"),
-    Variant("ours", Preset.OURS, rare=True),
-    Variant("seed", Preset.SEED, rare=True),
-    Variant("ours, reward binary", Preset.OURS, rare=True, reward="binary"),
+    Variant(OURS, rare=False),
+    Variant("seed", False, Preset.SEED),
+    Variant("ours, rewards of the report", False, rewards=_REPORTED),
+    Variant("ours, loss of the report", False, changed={"loss": Loss.GRPO}),
+    Variant("ours, plain mean of the group", False, changed={"advantage": Advantage.MEAN}),
+    Variant("ours, KL weight 0.1", False, changed={"beta": 0.1}),
+    Variant("ours, divided by the group's spread", False, changed={"advantage": Advantage.SPREAD}),
+    Variant("ours, midend from frontend", False, changed={"begin_with": BeginWith.LAST}),
+    Variant("ours, no warm-up", False, warmup=False),
+    Variant(OURS, rare=True),
+    Variant("seed", True, Preset.SEED),
+    Variant("ours, reward binary", True, rewards={Stage.FRONTEND: "binary"}),
+    Variant("ours, divided by the group's spread", True, changed={"advantage": Advantage.SPREAD}),
 )
+"""Both presets, and ours with one thing changed. Lengths and the baseline are the same in all."""
 
 
 def settings(base: Path, variant: Variant, seed: int, steps: int, **given: object) -> TrainConfig:
@@ -82,9 +95,9 @@ def settings(base: Path, variant: Variant, seed: int, steps: int, **given: objec
     values: dict[str, object] = {
         "model": base, "preset": variant.preset, "steps": steps, "groups": 3, "prompt_tokens": 128,
         "completion_tokens": 3, "warmup_learning_rate": 1e-2, "learning_rate": 1e-3, "baseline": Baseline.PARENT,
-        "checkpoint_steps": steps, "samples": 16, "seed": seed, "begin_with": variant.begin_with,
+        "checkpoint_steps": steps, "samples": 16, "seed": seed,
     }  # fmt: skip
-    return TrainConfig.model_validate(values | given)
+    return TrainConfig.model_validate(values | dict(variant.changed) | given)
 
 
 def train_once(
@@ -93,14 +106,15 @@ def train_once(
     """Warm-up, both stages and the evaluation of each; figures of one seed."""
     layout = TrainingLayout(root)
     judge = StoredJudge(shared, catalogue, layout.judged)
-    cpu, began = _cpu_seconds(), time.monotonic()
+    cpu = _cpu_seconds()
     write_template(layout, template_rows(catalogue, CONFIG.precision, SIZE, rare=variant.rare))
     config = settings(base, variant, seed, steps)
-    run_warmup(layout, config)
+    if variant.warmup:
+        run_warmup(layout, config)
     found: dict[str, object] = {"variant": variant.name, "rare": variant.rare, "seed": seed}
     for stage in _STAGES:
-        reward = variant.reward if stage is Stage.FRONTEND else variant.midend_reward
-        run_stage(layout, config.model_copy(update={"reward": reward}), stage, judge)
+        record = run_stage(layout, config.model_copy(update={"reward": variant.rewards.get(stage)}), stage, judge)
+        found[_begun(stage)] = record.begins_with or BASE
         figures = list(by_step(read_rollouts(layout.stage(stage))).values())
         found[stage] = {
             "rewards": [one.reward for one in figures],
@@ -108,9 +122,7 @@ def train_once(
             "informative_groups": [one.informative_groups for one in figures],
             "geomean": [one.geomean for one in figures],
         }
-    found["midend_begins_with"] = json.loads((layout.stage(Stage.MIDEND) / "train.json").read_text())["begins_with"]
-    begun = (("sft", Stage.FRONTEND), (_before_midend(found), Stage.MIDEND))
-    for name, stage in (*begun, *((one, one) for one in _STAGES)):
+    for name, stage in (*((str(found[_begun(stage)]), stage) for stage in _STAGES), *((one, one) for one in _STAGES)):
         for split in ("train", "heldout"):
             overall = run_evaluation(layout, config, judge, Arm(name, stage, split)).overall
             found[f"{name}/{stage}/{split}"] = {"correct": overall.correct_rate, "geomean": overall.geomean}
@@ -118,7 +130,6 @@ def train_once(
     return {
         **found,
         "cpu_seconds": _cpu_seconds() - cpu,
-        "wall_seconds": time.monotonic() - began,
         "judged": judge.judged,
     }
 
@@ -135,22 +146,36 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=5)
     arguments.add_argument("--steps", type=int, default=60)
     arguments.add_argument("--pages", type=Path, help="write a page with the curves of all seeds per variant here")
+    arguments.add_argument("--resume", action="store_true", help="keep what the table in --out holds, of this version")
     given = arguments.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     catalogue = environment_problems(CONFIG)
-    runs = []
+    table = given.out / "grpo_template.json"
+    runs = json.loads(table.read_text())["runs"] if given.resume and table.exists() else []
+    known = {(run["variant"], run["rare"], run["seed"]) for run in runs}
     with tempfile.TemporaryDirectory() as folder, open_evaluator(CONFIG) as evaluator:
         shared, base = SharedJudge(evaluator), write_model(Path(folder) / "base")
-        for place, variant in enumerate(VARIANTS):
-            roots = [Path(folder) / f"{place}-{seed}" for seed in range(given.seeds)]
-            for seed, root in enumerate(roots):
-                runs.append(train_once(root, catalogue, shared, base, variant, seed, given.steps))
+        roots = {
+            variant: [Path(folder) / f"{place}-{seed}" for seed in range(given.seeds)]
+            for place, variant in enumerate(VARIANTS)
+        }
+        for seed in range(given.seeds):
+            for variant in VARIANTS:
+                if (variant.name, variant.rare, seed) in known:
+                    continue
+                runs.append(train_once(roots[variant][seed], catalogue, shared, base, variant, seed, given.steps))
                 print(_line(runs[-1]), flush=True)
-                document = {"conditions": shared.conditions, "steps": given.steps, "runs": runs}
-                (given.out / "grpo_template.json").write_text(json.dumps(document) + "\n")
-                (given.out / "grpo_template.md").write_text(page(document))
-            if given.pages:
-                write_page([TrainingLayout(root) for root in roots], given.pages / f"{place}.html")
+                document = {"conditions": shared.conditions, "steps": given.steps, "runs": sorted(runs, key=_order)}
+                table.write_text(json.dumps(document) + "\n")
+                table.with_suffix(".md").write_text(page(document))
+        if given.pages:
+            for place, found in enumerate(roots.values()):
+                write_page([TrainingLayout(root) for root in found if root.exists()], given.pages / f"{place}.html")
+
+
+def _order(run: dict) -> tuple[int, int]:
+    """By variant, then by seed."""
+    return [(one.name, one.rare) for one in VARIANTS].index((run["variant"], run["rare"])), run["seed"]
 
 
 def page(document: dict) -> str:
@@ -171,12 +196,12 @@ def page(document: dict) -> str:
         "each, learning rate 1e-3 and the prompt's kernel as the baseline in all; what else the presets differ in is",
         f"theirs. *Learned at*: the first update from which {100 * LEARNED:.0f} % of replies were correct over {ENDS}",
         "updates. Rates are of 16 samples per problem, speed-ups geometric means with failures as 1. CPU seconds are",
-        "of all processes; the first run judges each kernel, and later ones find what it found.",
+        "of all processes; a first run judges each kernel, and later ones find what it found.",
         "",
         "| start | preset | seed | informative groups, first 10 updates | learned at "
-        "| correct, trained: warm-up, frontend | held-out: warm-up, frontend "
-        "| speed-up, trained: before midend, after | held-out: before, after | CPU s | wall s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| correct, trained: before frontend, after | held-out: before, after "
+        "| speed-up, trained: before midend, after | held-out: before, after | CPU s |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *(_line(run) for run in document["runs"]),
         "",
         "Means over seeds:",
@@ -185,18 +210,20 @@ def page(document: dict) -> str:
         "|---|---|---|---|---|",
         *_means(document["runs"]),
         "",
-        "Ours minus seed, paired by training seed, with 95 % bootstrap intervals over seeds:",
+        "Each row minus `ours` of the same start, paired by training seed, with 95 % bootstrap intervals over seeds.",
+        "Only an interval that leaves zero out tells a difference; of so many, drawn from so few seeds, some do by",
+        "chance:",
         "",
-        "| start | held-out correct after frontend | logarithm of the held-out speed-up after midend |",
-        "|---|---|---|",
+        "| start | preset | held-out correct after frontend | logarithm of the held-out speed-up after midend |",
+        "|---|---|---|---|",
         *_differences(document["runs"]),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _line(run: dict) -> str:
-    def pair(figure: str, stage: Stage, before: str, split: str) -> str:
-        return ", ".join(f"{run[f'{name}/{stage}/{split}'][figure]:.2f}" for name in (before, stage))
+    def pair(figure: str, stage: Stage, split: str) -> str:
+        return ", ".join(f"{run[f'{name}/{stage}/{split}'][figure]:.2f}" for name in (run[_begun(stage)], stage))
 
     frontend = run[Stage.FRONTEND]
     learned = learned_at(frontend["correct"])
@@ -206,10 +233,9 @@ def _line(run: dict) -> str:
         str(run["seed"]),
         f"{statistics.fmean(frontend['informative_groups'][:10]):.2f}",
         "never" if learned is None else str(learned),
-        *(pair("correct", Stage.FRONTEND, "sft", split) for split in ("train", "heldout")),
-        *(pair("geomean", Stage.MIDEND, _before_midend(run), split) for split in ("train", "heldout")),
+        *(pair("correct", Stage.FRONTEND, split) for split in ("train", "heldout")),
+        *(pair("geomean", Stage.MIDEND, split) for split in ("train", "heldout")),
         f"{run['cpu_seconds']:.0f}",
-        f"{run['wall_seconds']:.0f}",
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -232,22 +258,18 @@ def _means(runs: list[dict]) -> list[str]:
 
 
 def _differences(runs: list[dict]) -> list[str]:
-    """Of variants that both presets have."""
     lines = []
-    for start in dict.fromkeys(map(_start, runs)):
-        ours, seed = (
-            {run["seed"]: run for run in runs if (_start(run), run["variant"]) == (start, name)} for name in Preset
+    for start, name in dict.fromkeys((_start(run), run["variant"]) for run in runs):
+        variant, ours = (
+            {run["seed"]: run for run in runs if (_start(run), run["variant"]) == (start, one)} for one in (name, OURS)
         )
-        shared = sorted(ours.keys() & seed.keys())
-        if shared:
-            correct = [
-                _held(ours[one], "frontend", "correct") - _held(seed[one], "frontend", "correct") for one in shared
-            ]
-            speed = [
-                math.log(_held(ours[one], "midend", "geomean") / _held(seed[one], "midend", "geomean"))
-                for one in shared
-            ]
-            lines.append(f"| {start} | {_interval(correct)} | {_interval(speed)} |")
+        shared = sorted(variant.keys() & ours.keys())
+        if name == OURS or not shared:
+            continue
+        pairs = [(variant[seed], ours[seed]) for seed in shared]
+        correct = [_held(one, "frontend", "correct") - _held(other, "frontend", "correct") for one, other in pairs]
+        speed = [math.log(_held(one, "midend", "geomean") / _held(other, "midend", "geomean")) for one, other in pairs]
+        lines.append(f"| {start} | {name} | {_interval(correct)} | {_interval(speed)} |")
     return lines
 
 
@@ -260,8 +282,9 @@ def _interval(values: list[float]) -> str:
     return f"{found.value:+.2f} ({'too few' if found.low is None else f'{found.low:+.2f} to {found.high:+.2f}'})"
 
 
-def _before_midend(run: dict) -> str:
-    return str(run["midend_begins_with"])
+def _begun(stage: Stage) -> str:
+    """Where a run tells what a stage began with."""
+    return f"{stage}_begins_with"
 
 
 def _start(run: dict) -> str:

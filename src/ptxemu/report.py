@@ -72,8 +72,8 @@ class Style:
 
 def report_lines(result: RunResult, style: Style) -> Iterator[str]:
     """The report of a run, line by line."""
-    launches = "1 kernel launch" if len(result.launches) == 1 else f"{len(result.launches)} kernel launches"
-    total = f"{launches}, {result.kernels_us:.1f} us modelled"
+    count = "1 kernel launch" if len(result.launches) == 1 else f"{len(result.launches)} kernel launches"
+    total = f"{count}, {result.kernels_us:.1f} us modelled"
     transfers = f", copies and fills {result.transfers_us:.1f} us modelled" if result.transfers_us else ""
     device = f"{style.bold(result.device.name)} ({result.device.arch})"
     yield f"{device}: {total}{transfers}; executed in {result.seconds:.1f} s"

@@ -30,7 +30,7 @@ COMMANDS = [
     ("problems", "check"), ("problems", "baseline"),
     ("kb",), ("kb", "show"), ("kb", "check"), ("kb", "render"), ("kb", "merge"), ("kb", "import"), ("kb", "diff"),
     ("kb", "learn"), ("kb", "remember"),
-    ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"), ("env", "eval"),
+    ("env", "serve"), ("env", "list"), ("env", "show"), ("env", "try"), ("env", "eval"), ("env", "report"),
     ("train", "data"), ("train", "export"), ("train", "sft"), ("train", "frontend"), ("train", "midend"),
     ("train", "backend"), ("train", "eval"), ("train", "page"), ("train", "serve"), ("train", "tiny"),
     ("train", "compare"),

@@ -36,7 +36,8 @@ _COUNTER = "num_batches_tracked"
 
 
 def reference_digest(problem: Problem) -> str:
-    """16 hexadecimal digits of the SHA-256 of `reference.py`."""
+    """16 hexadecimal digits of the SHA-256 of `reference.py`. Raises ProblemError when there is none."""
+    problem.require_reference()
     return hashlib.sha256(problem.reference_path.read_bytes()).hexdigest()[:16]
 
 

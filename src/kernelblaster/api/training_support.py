@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -24,7 +25,8 @@ def named(kind: type[Named], name: str) -> Named:
     try:
         return kind(name)
     except ValueError as error:
-        raise UsageError(f"there is no {name!r} here", hint=f"choose from {', '.join(kind)}") from error
+        what = re.sub(r"(?<!^)(?=[A-Z])", " ", kind.__name__).lower()
+        raise UsageError(f"there is no {what} {name!r}", hint=f"choose from {', '.join(kind)}") from error
 
 
 @contextmanager

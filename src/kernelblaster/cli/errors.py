@@ -79,7 +79,7 @@ def exit_code_of(command: Callable[[], object]) -> int:
         # A group that was called without a command has printed its help, and has nothing to add.
         return _tell(usage) if usage.message else int(usage.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        print("\ninterrupted; the same command continues a search where it stopped", file=sys.stderr)
+        print("\ninterrupted; what is finished is kept, and the same command goes on from there", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         return _without_reader()

@@ -93,6 +93,8 @@ def run_stage(
 ) -> StageRecord:
     """Train a stage on its prompts. Raises UsageError, MachineError."""
     directory, data = layout.stage(stage), layout.prompts(stage)
+    if not data.exists():
+        raise UsageError(f"{data} is missing", hint=f"`train data --stages {stage}` writes it")
     rows = [row for row in read_rows(data, PromptRow) if row.split == Split.TRAIN]
     if not rows:
         raise UsageError(f"{data} holds no problem to learn from", hint="`train data` with others")

@@ -31,9 +31,6 @@ class HiddenEvent {
     HiddenEvent& operator=(const HiddenEvent&) = delete;
 
     void record() const { check(cudaEventRecord(get(), cudaStreamLegacy), "recording an event"); }
-    // Nothing on another stream begins before it. Streams wait for what the legacy stream does, and to record an event is
-    // nothing that it does: a kernel on a stream of its own could begin as soon as the fills end. To wait is.
-    void hold_streams() const { check(cudaStreamWaitEvent(cudaStreamLegacy, get(), 0), "waiting for an event"); }
     double us_until(const HiddenEvent& later) const {
         float ms = 0.0f;
         check(cudaEventElapsedTime(&ms, get(), later.get()), "reading the events");
@@ -50,7 +47,6 @@ class HiddenEvent {
 // another stream cannot hide behind it; memsets of a few microseconds then cover the launch latency of the call.
 // Both clocks are read after a device-wide synchronisation: work outside the default stream shows as host time.
 // The start is taken by two events; one that was recorded again later disagrees with the other and is not believed.
-// Streams of a candidate are held back until then.
 class Timer {
    public:
     explicit Timer(PersistingL2Limit& lines) : twin_(new HiddenEvent), l2_limit_(lines) {}
@@ -70,7 +66,6 @@ class Timer {
         cover_.keep_busy(cover_fills, set_aside);
         twin_->record();
         start_.record();
-        start_.hold_streams();
         const auto launch = Clock::now();
         call();
         stop_.record();

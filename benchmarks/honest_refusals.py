@@ -164,26 +164,12 @@ def _with_axes(values: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:
 
 def longest_sum(problem: Problem) -> int:
     """Terms of the longest sum at size medium."""
-    found = [1]
-
-    class Lengths(TorchDispatchMode):
-        def __torch_dispatch__(
-            self,
-            func: torch._ops.OpOverload,
-            types: Sequence[type],
-            args: tuple[object, ...] = (),
-            kwargs: dict[str, object] | None = None,
-        ) -> object:
-            returned = func(*args, **(kwargs or {}))
-            found.extend(terms for terms, _ in long_sums.lengths(func, args, returned))
-            return returned
-
-    reference = load_reference(problem)
+    reference, longest = load_reference(problem), long_sums.LongestSum()
     with shapes_only():
         model, inputs = reference.model(MEDIUM), reference.tensors(MEDIUM)
-        with Lengths():  # type: ignore[no-untyped-call]
+        with longest:
             run_model(problem, model, inputs)
-    return max(found)
+    return longest.terms
 
 
 def reduced(problem: Problem, precision: Precision) -> Problem:

@@ -73,6 +73,11 @@ def _operations_of(problem: Problem, workload: str, digest: str) -> tuple[Operat
     found: list[Operation] = []
     depths = _Depths()
 
+    def passed(given: Any, result: Any) -> None:
+        """Before the first product nothing lies behind anything."""
+        if found:
+            depths.passed(given, result, 0)
+
     class Counter(TorchDispatchMode):
         """Asks torch's table of operation counts about every call."""
 
@@ -91,8 +96,7 @@ def _operations_of(problem: Problem, workload: str, digest: str) -> tuple[Operat
             count = flop_registry.get(func.overloadpacket)
             output = result[0] if isinstance(result, tuple) and result else result
             if count is None or not isinstance(output, torch.Tensor):
-                if found:
-                    depths.passed((args, kwargs), result, 0)
+                passed((args, kwargs), result)
                 return result
             flops = float(count(*args, **(kwargs or {}), out_val=result))
             one = _operation(func.overloadpacket.__name__, args, output, flops)
@@ -102,8 +106,7 @@ def _operations_of(problem: Problem, workload: str, digest: str) -> tuple[Operat
     with TORCH, torch.device("meta"), torch.no_grad():
         model, inputs = reference.model(workload), reference.tensors(workload)
         left_out = _recurrent_layers(model)
-        # Before the first product nothing lies behind anything.
-        with Counter(), ElementwiseShapes(lambda given, result: depths.passed(given, result, 0) if found else None):
+        with Counter(), ElementwiseShapes(passed):
             run_model(problem, model, inputs)
     for layers in left_out:
         found += _recurrent_operations(layers, list(inputs.values()))

@@ -25,6 +25,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
@@ -118,7 +119,7 @@ class Recording:
         """The same, but for exchanges on these problems."""
         return replace(self, exchanges=tuple(one for one in self.exchanges if one.tags.get("problem") not in problems))
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """16 hexadecimal digits of what was recorded, wherever the file lies and however it is packed."""
         content = hashlib.sha256()
@@ -161,15 +162,12 @@ class RecordedModel:
     """
 
     def __init__(self, path: Path, ledger: CostLedger, *, before: Path | None = None) -> None:
-        self._recording = read_recording(path)
-        self._of_archives = self._recording.problems if self._recording.header.archive else frozenset()
+        parts = [read_recording(path)]
         if before is not None:
             first = read_recording(before)
-            rest = self._recording.without(first.problems)
-            self._of_archives = (self._of_archives - first.problems) | (
-                first.problems if first.header.archive else set()
-            )
-            self._recording = replace(rest, exchanges=first.exchanges + rest.exchanges)
+            parts = [first, parts[0].without(first.problems)]
+        self._of_archives = frozenset[str]().union(*(part.problems for part in parts if part.header.archive))
+        self._recording = replace(parts[-1], exchanges=tuple(one for part in parts for one in part.exchanges))
         self._ledger = ledger
         self._uses: Counter[int] = Counter()
         self._given: dict[str, int] = {}

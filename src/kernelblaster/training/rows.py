@@ -167,8 +167,11 @@ def write_rows(path: Path, rows: Iterable[Row]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def read_rows(path: Path, kind: type[RowKind]) -> list[RowKind]:
-    """Rows of a data set; an unfinished last line is left out. Raises UsageError."""
+def read_rows(path: Path, kind: type[RowKind], *, options: str = "") -> list[RowKind]:
+    """Rows of a data set; an unfinished last line is left out. Raises UsageError.
+
+    `options` are those with which `train data` writes the file, where it does not without.
+    """
     number = 0
     try:
         rows = []
@@ -177,7 +180,8 @@ def read_rows(path: Path, kind: type[RowKind]) -> list[RowKind]:
             rows.append(kind.model_validate_json(line.data))
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}", hint="make it with `kernelblaster train data`"
+            f"{path} cannot be read: {error.strerror}",
+            hint=f"make it with `{' '.join(['kernelblaster train data', options]).strip()}`",
         ) from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]

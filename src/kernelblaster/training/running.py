@@ -93,9 +93,7 @@ def run_stage(
 ) -> StageRecord:
     """Train a stage on its prompts. Raises UsageError, MachineError."""
     directory, data = layout.stage(stage), layout.prompts(stage)
-    if not data.exists():
-        raise UsageError(f"{data} is missing", hint=f"`train data --stages {stage}` writes it")
-    rows = [row for row in read_rows(data, PromptRow) if row.split == Split.TRAIN]
+    rows = [row for row in read_rows(data, PromptRow, options=f"--stages {stage}") if row.split == Split.TRAIN]
     if not rows:
         raise UsageError(f"{data} holds no problem to learn from", hint="`train data` with others")
     require_model(config)
@@ -158,7 +156,7 @@ def run_evaluation(
     )
     others = _rollouts_of(layout, replace(arm, weights=against), header) if against else []
     asked = layout.prompts(arm.stage)
-    rows = [row for row in read_rows(asked, PromptRow) if row.split == arm.split]
+    rows = [row for row in read_rows(asked, PromptRow, options=f"--stages {arm.stage}") if row.split == arm.split]
     if not rows:
         raise UsageError(
             f"{asked} holds no prompt of split {arm.split}",

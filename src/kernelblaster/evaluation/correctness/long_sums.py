@@ -57,14 +57,16 @@ _NORMALISATIONS = frozenset(
 
 
 class LongestSum(TorchDispatchMode):
-    """While it is entered, notes how many terms one thread of a plain kernel adds in the longest sum there is.
+    """While it is entered, notes how long sums are. Products are not looked at: their terms are hardly ever equal.
 
-    Products are not looked at: their terms are hardly ever equal.
+    Attributes:
+        terms: of the longest sum; 1 where there is none.
+        serial: most terms that one thread of a plain kernel adds; 0 where there is no sum.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.serial = 0.0
+        self.terms, self.serial = 1, 0.0
 
     def __torch_dispatch__(
         self,
@@ -74,12 +76,13 @@ class LongestSum(TorchDispatchMode):
         kwargs: dict[str, object] | None = None,
     ) -> object:
         returned = func(*args, **(kwargs or {}))
-        for terms, sums in lengths(func, args, returned):
+        for terms, sums in _lengths(func, args, returned):
+            self.terms = max(self.terms, terms)
             self.serial = max(self.serial, terms / (LANES if sums > 1 else LANES_OF_ONE))
         return returned
 
 
-def lengths(func: torch._ops.OpOverload, args: tuple[object, ...], returned: object) -> Iterator[tuple[int, int]]:
+def _lengths(func: torch._ops.OpOverload, args: tuple[object, ...], returned: object) -> Iterator[tuple[int, int]]:
     """Terms of each sum of an operation, and how many sums there are; nothing of an operation that has none."""
     operation, given = func.overloadpacket, args[0] if args else None
     if not isinstance(given, torch.Tensor) or not given.numel():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -89,7 +89,8 @@ def solve(
     """
     with TORCH, torch.no_grad(), _numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
         exact, notes = _exact_dtype(drawn, outputs, device)
-        with LongestSum() as longest:
+        longest = LongestSum()
+        with nullcontext() if drawn.mixed is None else longest:
             references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
         plain: dict[torch.dtype, tuple[torch.Tensor, ...]] = {}

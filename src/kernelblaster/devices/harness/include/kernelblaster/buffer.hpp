@@ -70,6 +70,7 @@ class Buffer {
     const Tensor& tensor() const { return tensor_; }
     void* device() const { return device_; }
     bool output() const { return tensor_.output(); }
+    size_t arena_bytes() const { return tensor_.bytes + slack_for(tensor_.bytes) + 2 * kGuardBytes; }
 
     // Other values from now on; `load` brings them to the device.
     void exchange(File file) { file_ = std::move(file); }
@@ -202,7 +203,7 @@ class Buffer {
     }
 
     char* make_arena() const {
-        return allocate(tensor_.bytes + slack_for(tensor_.bytes) + 2 * kGuardBytes, "cudaMalloc of an arena");
+        return allocate(arena_bytes(), "cudaMalloc of an arena");
     }
 
     int guard() const { return static_cast<int>(draw(perturbation_, index_, Draw::kGuard) & 0xFF); }

@@ -92,7 +92,7 @@ class LoadedJob : public Harness {
     // flush is not what the next one reads: two where memory is plenty.
     size_t turns() const {
         size_t bytes = 0, free = 0, total = 0;
-        for (const Buffer& buffer : buffers_) bytes += buffer.tensor().bytes + slack_for(buffer.tensor().bytes);
+        for (const Buffer& buffer : buffers_) bytes += buffer.arena_bytes();
         check(cudaMemGetInfo(&free, &total), "asking for free memory");
         return bytes <= free / kShareOfTurn ? 2 : 1;
     }

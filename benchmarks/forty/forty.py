@@ -50,6 +50,8 @@ def run(given: argparse.Namespace) -> int:
         given.size,
         "--processes",
         str(given.processes),
+        "--gpus",
+        *given.gpus,
         "--names",
         *given.names,
     ]
@@ -64,7 +66,7 @@ def run(given: argparse.Namespace) -> int:
 
 def start(given: argparse.Namespace) -> int:
     """One start, in this process."""
-    config = settings(given.place, device=given.device, size=given.size, processes=given.processes)
+    config = settings(given.place, device=given.device, size=given.size, processes=given.processes, gpus=given.gpus)
     problems = [find_problem(name, given.place / DATASET) for name in given.names]
     try:
         return int(search(given.place, config, problems).exit_code)
@@ -139,6 +141,7 @@ def _parser() -> argparse.ArgumentParser:
         way.add_argument("--device", default=str(DeviceKind.CUDA))
         way.add_argument("--size", default=str(StandardWorkload.FULL))
         way.add_argument("--processes", type=int, default=PROCESSES)
+        way.add_argument("--gpus", nargs="*", default=[], metavar="GPU", help="as in CUDA_VISIBLE_DEVICES")
         way.add_argument("--names", nargs="+", default=list(NAMES), choices=NAMES, metavar="NAME")
     ways.choices["run"].add_argument("--minutes", type=float, default=9.0)
     ways.choices["run"].add_argument("--archive", type=Path, default=PLACE / "run.tar.gz")

@@ -39,8 +39,9 @@ ARCHIVE = RESULTS / "run.tar.gz"
 DATASET = "dataset"
 REPLIES = 2
 """To a problem: one to its start, one to the fastest kernel then."""
-PROBLEMS_AT_ONCE = 20
+PROBLEMS_AT_ONCE = 40
 PROCESSES = 6
+"""On each GPU."""
 TIMING_SECONDS = 1.5
 PACK_EVERY_S = 20.0
 LAST_S = 30.0
@@ -51,7 +52,12 @@ _ENDED = (ExitCode.OK, ExitCode.FAILED, ExitCode.NO_IMPROVEMENT, ExitCode.WAITIN
 
 
 def settings(
-    place: Path, *, device: str = "cuda", size: str = StandardWorkload.FULL, processes: int = PROCESSES
+    place: Path,
+    *,
+    device: str = "cuda",
+    size: str = StandardWorkload.FULL,
+    processes: int = PROCESSES,
+    gpus: Sequence[str] = (),
 ) -> RunConfig:
     """As the plan says; a rehearsal may be on another device and at another size."""
     return RunConfig(
@@ -68,7 +74,10 @@ def settings(
         ),
         budget=BudgetConfig(tokens=10_000_000),
         model=ModelConfig(kind=ModelKind.BATCH_EXCHANGE, name="claude"),
-        evaluation=EvaluationConfig(in_company=True, processes=processes, max_seconds_timing=TIMING_SECONDS),
+        evaluation=EvaluationConfig(
+            in_company=True, max_seconds_timing=TIMING_SECONDS,
+            processes=processes * max(1, len(gpus)), gpus=tuple(gpus),
+        ),
     )  # fmt: skip
 
 

@@ -138,6 +138,17 @@ def test_references_in_memory_are_bounded(relu: Problem, tmp_path: Path) -> None
         assert len(list(store.directory.iterdir())) == 1
 
 
+def test_a_reference_in_use_takes_the_place_of_no_other(relu: Problem, tmp_path: Path) -> None:
+    with InputStore(tmp_path) as unbounded, unbounded.use(key(relu)) as drawn:
+        bound = drawn.reference_bytes
+    with InputStore(tmp_path, reference_bytes=bound) as store:
+        store.draw([key(relu, seed=1)])
+        with store.use(key(relu, seed=2)), store.use(key(relu, seed=3)):
+            assert len(list(store.directory.iterdir())) == 3
+        store.draw([key(relu, seed=4)])
+        assert len(list(store.directory.iterdir())) == 2
+
+
 def test_threads_draw_a_set_once(relu: Problem, tmp_path: Path) -> None:
     with InputStore(tmp_path) as store:
 

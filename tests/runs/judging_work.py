@@ -20,7 +20,7 @@ class Judge:
     def __init__(self) -> None:
         self.asked = 0
 
-    def evaluate(self, problem: Any, source: str, **how: Any) -> tuple[int, int]:
+    def evaluate(self, problem: Any, source: str, **how: Any) -> tuple[int, int | str]:
         self.asked += 1
         word, _, place = source.partition(" ")
         if word == "die" or (word == "die_once" and _first(place)):
@@ -31,6 +31,8 @@ class Judge:
             raise ProblemError("the reference fails", hint="mend it")
         if word == "full" and _first(place):
             raise DeviceMemoryFull("no room", hint="wait")
+        if word == "gpu":
+            return os.getpid(), os.environ["CUDA_VISIBLE_DEVICES"]
         return os.getpid(), self.asked
 
     def sweep(self, problem: Any, sources: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,6 +50,26 @@ def test_a_problem_stays_with_its_process_and_problems_are_spread(judges: Judgin
     found: Any = judges.sweep(problem(OTHER), ["a", "b"])
     assert found == (other, ("a", "b"))
     assert judges.sanitize(problem(ONE), "text") == ["text"]
+
+
+def test_processes_take_the_gpus_in_turns_and_a_problem_stays_on_one() -> None:
+    device: Any = SimpleNamespace(facts="facts")
+    with JudgingProcesses(device, judge, 2, gpus=("1", "GPU-7f")) as processes:
+        seen = [asked(processes, name, "gpu")[1] for name in (ONE, OTHER, ONE)]
+    assert seen == ["1", "GPU-7f", "1"]
+
+
+def test_each_gpu_has_room_of_its_own() -> None:
+    device: Any = SimpleNamespace(facts="facts")
+    held: list[int] = []
+
+    def holds(problems: Sequence[Any]) -> bool:
+        held.append(len(problems))
+        return len(problems) < 2
+
+    with JudgingProcesses(device, judge, 2, holds, gpus=("0", "1")) as processes, ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda name: asked(processes, name), (ONE, OTHER)))
+    assert set(held) <= {1}
 
 
 @pytest.mark.parametrize(

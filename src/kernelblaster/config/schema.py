@@ -232,6 +232,9 @@ class EvaluationConfig(Section):
     processes: int = Field(1, ge=1, le=64)
     """Processes of a run that judge, each the candidates of problems of its own. Several pay off where many problems
     are searched at once; on a GPU with `in_company`."""
+    gpus: Annotated[tuple[str, ...], BeforeValidator(_between_commas)] = ()
+    """GPUs of one kind that these processes take in turns, named as in CUDA_VISIBLE_DEVICES: 0,1,2; a problem stays on
+    one. None named: all on the first that is visible."""
     in_company: bool = False
     """Trust the authors of candidates to leave other candidates alone: on a GPU they are then verified and sanitized
     side by side, in this process and in others, and hold it alone only while they are timed and counted."""

@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from kernelblaster.agent.context import CandidateEvaluator
-from kernelblaster.config import RunConfig
+from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.devices.base import Device
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import DeviceMemoryFull, ProblemError, UsageError
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs.perturbations import CHECKED
 from kernelblaster.evaluation.inputs.plan import secret_seed
-from kernelblaster.evaluation.inputs.scratch import free_host_memory
+from kernelblaster.evaluation.inputs.scratch import free_host_memory, free_space
 from kernelblaster.evaluation.results import Evaluation, SweepTimes
+from kernelblaster.evaluation.stage_clock import StageClock
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.run_record import RunRecord
-from kernelblaster.runs.check_room import CheckRoom, reference_turn
+from kernelblaster.runs.check_room import CheckRoom, Room, reference_turn
 from kernelblaster.runs.choices import choose_device, watched
 from kernelblaster.runs.judging_processes import JudgingProcesses
 
@@ -29,6 +31,8 @@ _REFERENCE_SHARE = 0.25
 """Of the memory that is free, what references of all processes may take."""
 _LEAST_JOBS = 2
 """Compiles at once of a process that judges, at least."""
+_REFERENCES = "references"
+"""The stage in which a problem's inputs are drawn and its references computed, or waited for."""
 _AT_ONCE = 3
 """Processes of candidates with the timed tensors: the candidate, its baseline, the one under a profiler."""
 
@@ -51,9 +55,10 @@ def opened_judge(record: RunRecord, device: Device, tell: Callable[[str], object
         device: that was chosen.
         tell: told what takes time.
 
-    Raises UsageError for an unknown profiler.
+    Raises UsageError for an unknown profiler, and for GPUs that no process judges on.
     """
     config, workload = record.config, record.workload
+    _check_gpus(config.evaluation, device.facts.kind)
     if config.evaluation.processes == 1:
         with InputStore(tell=tell) as inputs:
             yield _evaluator(config, workload, watched(device, config, tell), inputs, secret_seed())
@@ -64,13 +69,26 @@ def opened_judge(record: RunRecord, device: Device, tell: Callable[[str], object
     own = config.model_copy(update={"evaluation": settings}).model_dump_json()
     opens = partial(_own_judge, own, workload, secret_seed(), int(_REFERENCE_SHARE * free_host_memory() / count))
 
-    room = CheckRoom(device.facts, CHECKED, processes=_AT_ONCE)
+    gpus = config.evaluation.gpus
+    space = Room(lambda: free_space() // max(1, len(gpus)))
+    room = CheckRoom(device.facts, CHECKED, space=space, processes=_AT_ONCE)
 
     def holds(problems: Sequence[Problem]) -> bool:
         return room.holds([room.need(one, workload, one.precision_for(config.precision)) for one in problems])
 
-    with JudgingProcesses(device, opens, count, holds, tell) as processes:
+    with JudgingProcesses(device, opens, count, holds, tell, gpus) as processes:
         yield processes
+
+
+def _check_gpus(given: EvaluationConfig, kind: DeviceKind) -> None:
+    """Raise UsageError where a GPU is named that would judge nothing."""
+    if given.gpus and kind is not DeviceKind.CUDA:
+        raise UsageError("evaluation.gpus names GPUs, and the device is not one", hint="leave it out, or --device cuda")
+    if len(given.gpus) > given.processes:
+        raise UsageError(
+            f"{len(given.gpus)} GPUs are named for {given.processes} judging processes",
+            hint=f"set evaluation.processes to {len(given.gpus)} or more, and evaluation.in_company",
+        )
 
 
 @contextmanager
@@ -95,24 +113,30 @@ class _JudgeBesideOthers:
     def evaluate(
         self, problem: Problem, source: str, *, baseline: str | None, profile: bool, process_pairs: int
     ) -> Evaluation:
-        self._compute_references(problem)
-        return self.inner.evaluate(problem, source, baseline=baseline, profile=profile, process_pairs=process_pairs)
+        seconds = self._compute_references(problem)
+        found = self.inner.evaluate(problem, source, baseline=baseline, profile=profile, process_pairs=process_pairs)
+        found.seconds.update(seconds)
+        return found
 
     def sweep(self, problem: Problem, sources: Sequence[str]) -> SweepTimes:
-        self._compute_references(problem)
-        return self.inner.sweep(problem, sources)
+        seconds = self._compute_references(problem)
+        found = self.inner.sweep(problem, sources)
+        found.seconds.update(seconds)
+        return found
 
     def sanitize(self, problem: Problem, source: str) -> list[SanitizerFinding]:
         return self.inner.sanitize(problem, source)
 
-    def _compute_references(self, problem: Problem) -> None:
-        """What fails here says so again where it is needed."""
+    def _compute_references(self, problem: Problem) -> dict[str, float]:
+        """Seconds by stage that this took, with those of others' turns. What fails says so again where it is needed."""
         if problem.weakly_verified:
-            return
+            return {}
+        clock = StageClock({})
         judge = self.inner
         need = CheckRoom(judge.facts, CHECKED).need(problem, judge.workload, judge.precision_of(problem))
-        with suppress(ProblemError, DeviceMemoryFull), reference_turn(need, judge.facts):
+        with clock.stage(_REFERENCES), suppress(ProblemError, DeviceMemoryFull), reference_turn(need, judge.facts):
             judge.checks(problem)
+        return clock.seconds
 
 
 def _evaluator(config: RunConfig, workload: str, device: Device, inputs: InputStore, seed: int) -> Evaluator:

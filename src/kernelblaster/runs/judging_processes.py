@@ -1,9 +1,9 @@
 """Processes that judge for a search, each the candidates of problems of its own.
 
 One process can compute one reference at a time, for torch's settings are global, and all its threads share one
-interpreter. So a run over many problems on a machine with many cores has several. A problem stays with the process that
-drew its inputs first. A process that dies is replaced once for a request, which is judged again; nothing that was
-stored is lost, because the search stores.
+interpreter. So a run over many problems on a machine with many cores has several, on one GPU or on each of several. A
+problem stays with the process that drew its inputs first, and so on one GPU. A process that dies is replaced once for a
+request, which is judged again; nothing that was stored is lost, because the search stores.
 
 Each is a server of the standard library's `multiprocessing.managers`, with a thread per request.
 """
@@ -45,8 +45,9 @@ class JudgingProcesses:
         device: what the search is told of; the processes open their own.
         opens: makes what judges.
         count: processes.
-        holds: whether the machine has memory for candidates of these problems at once.
+        holds: whether a GPU, and its part of the machine, has memory for candidates of these problems at once.
         tell: told what is judged.
+        gpus: that the processes take in turns, as CUDA_VISIBLE_DEVICES names them; none: what is visible here.
     """
 
     def __init__(
@@ -56,12 +57,15 @@ class JudgingProcesses:
         count: int,
         holds: Callable[[Sequence[Problem]], bool] = lambda problems: True,
         tell: Callable[[str], object] = lambda stage: None,
+        gpus: Sequence[str] = (),
     ) -> None:
         self._device = device
         self._tell = tell
-        self._admission = Admission(holds)
+        chosen: Sequence[str | None] = gpus or (None,)
+        self._admission = {gpu: Admission(holds) for gpu in chosen}
         self._lock = threading.Lock()
-        self._servers = [_Server(opens, threads=max(1, (os.cpu_count() or 1) // count)) for _ in range(count)]
+        threads = max(1, (os.cpu_count() or 1) // count)
+        self._servers = [_Server(opens, threads, chosen[place % len(chosen)]) for place in range(count)]
         self._home: dict[Problem, _Server] = {}
 
     def __enter__(self) -> Self:
@@ -100,13 +104,14 @@ class JudgingProcesses:
         return self._asked(problem, lambda judge: judge.sanitize(problem, source))
 
     def _asked(self, problem: Problem, request: Callable[[_Served], Answer]) -> Answer:
-        """The answer of the problem's process; once more with the machine's memory to itself, where it was full."""
+        """The answer of the problem's process; once more with the memory to itself, where it was full."""
         server = self._server(problem)
+        admission = self._admission[server.gpu]
         try:
-            with self._admission.of(problem):
+            with admission.of(problem):
                 return server.ask(request)
         except DeviceMemoryFull:
-            with self._admission.of(problem, alone=True):
+            with admission.of(problem, alone=True):
                 return server.ask(request)
 
     def _server(self, problem: Problem) -> _Server:
@@ -156,9 +161,15 @@ class Admission(Generic[Item]):
 
 
 class _Server:
-    """One process, started when it is first asked, and again when it has died."""
+    """One process, started when it is first asked, and again when it has died.
 
-    def __init__(self, opens: Opens, threads: int) -> None:
+    Args:
+        opens, threads: as of `JudgingProcesses`, and what torch may use of the cores.
+        gpu: that it sees; None: what is visible here.
+    """
+
+    def __init__(self, opens: Opens, threads: int, gpu: str | None) -> None:
+        self.gpu = gpu
         self._opens = opens
         self._threads = threads
         self._lock = threading.Lock()
@@ -194,7 +205,7 @@ class _Server:
                 if self._manager is not None:
                     self._manager.shutdown()
                 self._manager = _Manager(ctx=get_context("spawn"))
-                self._manager.start(partial(_begin, self._threads))
+                self._manager.start(partial(_begin, self._threads, self.gpu))
                 served = self._manager.judge(self._opens)
                 served.open()
                 self._served = served
@@ -237,9 +248,11 @@ class _Manager(BaseManager):
 _Manager.register("judge", _Served, exposed=("open", "evaluate", "sweep", "sanitize"))
 
 
-def _begin(threads: int) -> None:
+def _begin(threads: int, gpu: str | None) -> None:
     """In a new process: only the parent reacts to an interrupt, cores are shared, and nobody outlives the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # nothing here has asked for a GPU yet
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -3,6 +3,7 @@
 An input set is drawn once per (problem, precision, size, distribution, seed) and shared by all candidates. Its inputs
 and weights lie in read-only files; its reference and error scale stay in this process' memory and never touch a disk
 that a candidate could read. Both are bounded: the sets used longest ago are dropped, unless someone is using them.
+References in use do not count, so that a large one takes the place of no small ones that its next comparison needs.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class InputStore:
     Args:
         root: where its directory is made; None: shared memory where there is room, else the temporary directory.
         file_bytes: bound on the files together; None: its share of half of the space.
-        reference_bytes: bound on references in memory together; None: 8 GiB, or a quarter of what is free.
+        reference_bytes: bound on references in memory that nobody uses, together; None: 8 GiB, or a quarter of what is
+            free.
         tell: told what is drawn.
     """
 
@@ -213,9 +215,9 @@ class InputStore:
     def _evict(self) -> None:
         """Drop the sets used longest ago until both bounds hold; sets in use stay."""
         with self._lock:
-            kept = [entry.drawn for entry in self._entries.values() if entry.drawn is not None]
-            files = sum(drawn.file_bytes for drawn in kept)
-            references = sum(drawn.reference_bytes for drawn in kept)
+            kept = [(entry.drawn, entry.users) for entry in self._entries.values() if entry.drawn is not None]
+            files = sum(drawn.file_bytes for drawn, _ in kept)
+            references = sum(drawn.reference_bytes for drawn, users in kept if not users)
             allowed = self._file_bytes or scratch.fair_share(self.directory, files, _FILE_SHARE)
             for name, entry in list(self._entries.items()):
                 if files <= allowed and references <= self._reference_bytes:

@@ -9,8 +9,9 @@ the file is written again after each program, so that a run that is cut off leav
 whole in seconds. `benchmarks/ptxemu/emulator_calibration.py` compares the emulated device with the file.
 
 With `--missing` only programs are captured of which the capture of the tests has no case. Its rows are written as they
-are, and the new ones beside them with the facts of the session that they come from; the cases that `--again` names are
-captured once more and kept apart, which tells how far two sessions differ.
+are, and the new ones beside them with the facts of the session that they come from; the cases that `--again` names
+(otherwise those that the latest session named) are captured once more and kept apart, which tells how far two sessions
+differ.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from conformance_suite import (
     read_capture,
     write_capture,
 )
+from pydantic import ValidationError
 
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.ncu import NcuFailure, ncu_command, parse_csv, unknown_metrics
@@ -175,7 +177,20 @@ def runs(session: Session, program: Path, samples: int, only: Sequence[str] = ()
         names = only or (session.run([str(program), "list"], f"listing {program.name}", 30.0) or "").split()
         parts = [session.run([*timed, "--only", name], f"running {name}", min(30.0, session.left_s)) for name in names]
         text = "".join(part for part in parts if part is not None)
-    return [CaseRun.model_validate_json(line) for line in text.splitlines() if line.startswith("{")]
+    return case_runs(session, program.name, text)
+
+
+def case_runs(session: Session, program: str, text: str) -> list[CaseRun]:
+    """The cases among the lines of a program; one that does not read is noted, and lines that kernels print are not."""
+    found = []
+    for line in text.splitlines():
+        if not line.startswith("{"):
+            continue
+        try:
+            found.append(CaseRun.model_validate_json(line))
+        except ValidationError as error:
+            session.fail(f"reading a case of {program}: {error.errors()[0]['msg']}: {line[:80]}")
+    return found
 
 
 def _only(names: Sequence[str]) -> list[str]:
@@ -188,7 +203,8 @@ def profiled(session: Session, argv: list[str], what: str, timeout_s: float) -> 
     log = session.scratch / "ncu.csv"
     ncu = session.tools.ncu
     if ncu is None:
-        raise NcuFailure("ncu is not installed")
+        session.fail(f"profiling {what}: ncu is not installed")
+        return None
     for _ in range(12):
         log.unlink(missing_ok=True)
         command = [*ncu_command(ncu, session.metrics), "--log-file", str(log), *argv]
@@ -231,6 +247,8 @@ def profiles(
     whole = profiled(session, argv, program.name, min(150.0, session.left_s - 15.0))
     if whole is not None:
         return by_case(whole)
+    if session.tools.ncu is None:
+        return {}
     found: dict[int, list[Kernel]] = {}
     for one in cases:
         if session.left_s < 30.0:
@@ -261,7 +279,7 @@ def capture(session: Session, options: argparse.Namespace) -> Capture:
     known = read_capture() if options.missing else None
     captured = {case.program for case in known.cases} if known else set()
     names = [name for name in programs() if name not in captured and (not options.only or name in options.only)]
-    again = _by_program(options.again)
+    again = _by_program(options.again or _repeated_before(known))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         wanted = [*names, *(name for name in again if name not in names)]
         built = [program for program in pool.map(lambda name: build(session, name), wanted) if program is not None]
@@ -272,7 +290,7 @@ def capture(session: Session, options: argparse.Namespace) -> Capture:
     repeated = [program for program in built if program.name in again]
     fresh = [program for program in built if program.name in names]
     old = {program: runs(session, program, options.samples, again[program.name]) for program in repeated}
-    cases = {program: runs(session, program, options.samples) for program in fresh if _said(f"timing {program.name}")}
+    cases: dict[Path, list[CaseRun]] = {}
     launches: dict[Path, dict[int, list[Kernel]]] = {}
 
     def state() -> Capture:
@@ -286,7 +304,10 @@ def capture(session: Session, options: argparse.Namespace) -> Capture:
         )
         return found if known is None else _added(known, found, _captured(old, launches))
 
-    write_capture(state(), options.output)
+    for program in fresh:
+        say(f"timing {program.name}")
+        cases[program] = runs(session, program, options.samples)
+        write_capture(state(), options.output)
     for program in (*repeated, *fresh):
         if session.left_s < 30.0:
             session.fail(f"profiling {program.name}: no time left")
@@ -296,6 +317,12 @@ def capture(session: Session, options: argparse.Namespace) -> Capture:
                                      again.get(program.name, ()))  # fmt: skip
         write_capture(state(), options.output)
     return state()
+
+
+def _repeated_before(known: Capture | None) -> list[str]:
+    """What the latest session that added something has captured once more: without any, sessions cannot be compared."""
+    later = known.later[-1:] if known else []
+    return [f"{one.program}:{one.run.case}" for session in later for one in session.again]
 
 
 def _by_program(chosen: Sequence[str]) -> dict[str, list[str]]:
@@ -328,11 +355,6 @@ def _added(known: Capture, found: Capture, again: list[CapturedCase]) -> Capture
             "later": [*known.later, session],
         }
     )
-
-
-def _said(text: str) -> bool:
-    say(text)
-    return True
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 // What every conformance program shares: a registry of cases, inputs, digests of outputs, timing with a cold L2.
 //
 //   program list                            names of its cases, one a line
-//   program run [--only CASE]... [--time N] one JSON object per case on standard output
+//   program run [--only CASE]... [--time N] one JSON object per case on standard output, on a line of its own; what
+//                                           kernels print stands on lines before it
 //
 // A case allocates inputs whose values follow from their seed alone, names its outputs, and gives one call (one or more
 // launches). The call runs once between the profiler's marks, after a launch of `case_marker` whose grid is the number
@@ -173,11 +174,13 @@ public:
         check(cudaGetLastError(), "launching");
         check(cudaDeviceSynchronize(), "running");
         check(cudaProfilerStop(), "stopping the profiler");
-        std::printf("{\"case\": \"%s\", \"number\": %d, \"outputs\": [", name, number);
-        for (size_t i = 0; i < outputs_.size(); ++i) std::printf("%s%s", i ? ", " : "", outputs_[i]().c_str());
-        std::printf("]");
-        if (samples_ > 0) time();
-        std::printf("}\n");
+        // In one piece at the end: what kernels print goes to standard output whenever the host waits for them.
+        std::string line = "{\"case\": \"" + std::string(name) + "\", \"number\": " + std::to_string(number);
+        line += ", \"outputs\": [";
+        for (size_t i = 0; i < outputs_.size(); ++i) line += (i ? ", " : "") + outputs_[i]();
+        line += samples_ > 0 ? "], " + times() + "}" : "]}";
+        check(cudaDeviceSynchronize(), "waiting for what was printed");
+        std::printf("%s\n", line.c_str());
         std::fflush(stdout);
     }
 
@@ -211,7 +214,7 @@ private:
         return line + "]}";
     }
 
-    void time() {
+    std::string times() {
         char* buffer = nullptr;
         float* sink = nullptr;
         check(cudaMalloc(&buffer, kFlushBytes), "cudaMalloc of the flush buffer");
@@ -233,18 +236,14 @@ private:
             check(cudaDeviceSynchronize(), "waiting");
             keep_busy<<<1, 32>>>(10000, sink);
         };
-        std::printf(", \"times_us\": {");
-        report("cold", written);
-        std::printf(", ");
-        report("clean", clean);
-        std::printf(", ");
-        report("warm", warm);
-        std::printf("}");
+        std::string found = "\"times_us\": {" + report("cold", written);
+        found += ", " + report("clean", clean) + ", " + report("warm", warm) + "}";
         cudaFree(buffer);
         cudaFree(sink);
+        return found;
     }
 
-    void report(const char* name, const std::function<void()>& flush) {
+    std::string report(const char* name, const std::function<void()>& flush) {
         cudaEvent_t start, stop;
         check(cudaEventCreate(&start), "cudaEventCreate");
         check(cudaEventCreate(&stop), "cudaEventCreate");
@@ -268,8 +267,11 @@ private:
             const size_t low = static_cast<size_t>(place), high = std::min(low + 1, times.size() - 1);
             return times[low] + (place - static_cast<double>(low)) * (times[high] - times[low]);
         };
-        std::printf("\"%s\": {\"median\": %.4f, \"q1\": %.4f, \"q3\": %.4f, \"least\": %.4f, \"n\": %zu}", name,
-                    at(0.5), at(0.25), at(0.75), static_cast<double>(times.front()), times.size());
+        char text[256];
+        std::snprintf(text, sizeof text,
+                      "\"%s\": {\"median\": %.4f, \"q1\": %.4f, \"q3\": %.4f, \"least\": %.4f, \"n\": %zu}", name,
+                      at(0.5), at(0.25), at(0.75), static_cast<double>(times.front()), times.size());
+        return text;
     }
 
     int samples_;

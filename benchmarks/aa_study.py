@@ -34,7 +34,7 @@ from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.processes.timed_pair import TimedPair
 from kernelblaster.evaluation.results import BatchEvidence, Comparison, Conditions, Decision
 from kernelblaster.evaluation.timing.batch_clock import BatchClock, slot_bytes
-from kernelblaster.evaluation.timing.batch_rule import SHARE, SLACK_US
+from kernelblaster.evaluation.timing.batch_rule import SHARE, SLACK_US, Allowance
 from kernelblaster.evaluation.timing.stopwatch import ImpossibleTime, Stopwatch
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.runs.evaluations import find_problem, open_evaluator
@@ -181,7 +181,7 @@ def confirmed(found: Comparison, pair: TimedPair[InputSet], judge: Evaluator) ->
     """The comparison with the evidence of batches, though nobody claims anything. Raises as `BatchClock.confirm`."""
     clock = BatchClock(judge.facts, slot_bytes(pair.drawn.specs), checked=(), look=lambda perturbation: None)
     batches = pair.batches() if clock.has_room else None
-    return clock.confirm(found, *batches) if batches is not None else found
+    return clock.confirm(found, *batches, Allowance.NOISE) if batches is not None else found
 
 
 def run_study(cases: Sequence[Case], journal: Path, rounds: int, deadline: float) -> list[Row]:

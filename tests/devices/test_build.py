@@ -11,7 +11,7 @@ import pytest
 
 from kernelblaster.devices.base import Harness
 from kernelblaster.devices.build.builder import CandidateBuilder
-from kernelblaster.devices.build.policy import CompiledCandidate
+from kernelblaster.devices.build.policy import CompiledCandidate, ObjectFindings
 from kernelblaster.devices.build.ptxas import parse_resources
 from kernelblaster.devices.build.recipes import Recipes
 from kernelblaster.devices.build.toolchain import Toolchain
@@ -260,11 +260,33 @@ class Refusing:
         if self.version == "strict":
             raise BuildFailure(BuildFailureKind.POLICY, "nothing is allowed")
 
-    def check_object(self, compiled: CompiledCandidate) -> tuple[str, ...]:
+    def check_object(self, compiled: CompiledCandidate) -> ObjectFindings:
         assert any("cudaLaunchKernel" in name for name in compiled.symbols.undefined)
         assert "main" in compiled.harness.strong
         assert compiled.contained or "launch_gpu_implementation" in compiled.disassembly
-        return ()
+        return ObjectFindings()
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("declared", "stream", "asked"),
+    [
+        ("", "0", ()),
+        ('extern "C" cudaError_t cudaStreamCreateWithPriority(cudaStream_t*, unsigned, int);',
+         "(cudaStreamCreateWithPriority(&side, 1, 0), side)", ("cudaStreamCreateWithPriority",)),
+        ('extern "C" cudaError_t cudaStreamCreateWithFlags_ptsz(cudaStream_t*, unsigned);',
+         "(cudaStreamCreateWithFlags_ptsz(&side, 1), side)", ("cudaStreamCreateWithFlags_ptsz",)),
+    ],
+    ids=["none", "priority", "per thread"],
+)  # fmt: skip
+def test_a_build_tells_by_what_a_candidate_gets_streams_of_its_own(
+    builder: CandidateBuilder, harness: Harness, declared: str, stream: str, asked: tuple[str, ...]
+) -> None:
+    source = declared + PLAIN.replace("copy<<<1, n>>>", f"static cudaStream_t side; copy<<<1, n, 0, {stream}>>>")
+    made, cached = (builder.program(source, harness) for _ in range(2))
+    assert made.seconds > 0
+    assert cached.seconds == 0
+    assert made.own_streams == cached.own_streams == asked
 
 
 @pytest.mark.nvcc

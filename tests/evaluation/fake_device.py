@@ -179,6 +179,8 @@ class Script:
     moved_us: float = 0.0
     """By which all clocks of the process are moved."""
     host_factor: float = 1.0
+    own_streams: tuple[str, ...] = ()
+    """What it asks for to work on streams of its own."""
     hoards: bool = False
     """Whether no other process can be timed while one of this kernel lives."""
 
@@ -209,6 +211,8 @@ KERNELS: dict[str, Script] = {
     "keeps_an_earlier_slot": Script(_keeps_an_earlier_slot, device_us=80.0),
     "moves_all_clocks": Script(device_us=10.0, moved_us=20.0),
     "thirty": Script(device_us=30.0),
+    "gains_a_little": Script(device_us=55.0, moved_us=1.5),
+    "gains_a_little_on_a_stream": Script(device_us=55.0, moved_us=1.5, own_streams=("cudaStreamCreateWithPriority",)),
     "writes_around": Script(_writes_around),
     "crashes": Script(_crashes),
     "hangs": Script(_hangs),
@@ -473,7 +477,8 @@ class FakeDevice:
             name="relu", registers=16, shared_bytes=0, spill_store_bytes=0, spill_load_bytes=0, stack_bytes=0
         )
         digest = hashlib.sha256(source.encode()).hexdigest()
-        return Build(digest, Path("program"), Path(match[1]), harness, (resources,), 0.1)
+        streams = KERNELS[match[1]].own_streams
+        return Build(digest, Path("program"), Path(match[1]), harness, (resources,), 0.1, own_streams=streams)
 
     def open(self, candidate: Candidate, job: Job, *, timeout_s: float) -> FakeSession:
         return FakeSession(self, candidate, job)

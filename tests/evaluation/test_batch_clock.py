@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from kernelblaster.devices.base import BatchTime
 from kernelblaster.evaluation.results import Comparison, Decision, Timing
 from kernelblaster.evaluation.timing.batch_clock import BatchClock
-from kernelblaster.evaluation.timing.batch_rule import SHARE, calls_for_batches
+from kernelblaster.evaluation.timing.batch_rule import (
+    SHARE,
+    Allowance,
+    BatchTimes,
+    calls_for_batches,
+    confirmed,
+    is_doubtful,
+    most_speedup,
+)
 from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
 
 CHECKED = (11, 12, 13)
@@ -67,10 +75,15 @@ def claim(candidate_us: float, baseline_us: float) -> Comparison:
     )  # fmt: skip
 
 
-def confirm(claimed: Comparison, candidate: SimulatedProcess, baseline: SimulatedProcess) -> Comparison:
+def confirm(
+    claimed: Comparison,
+    candidate: SimulatedProcess,
+    baseline: SimulatedProcess,
+    allowance: Allowance = Allowance.NOISE,
+) -> Comparison:
     looked: list[int] = []
     clock = BatchClock(facts(), 1 << 12, CHECKED, looked.append, random=Random(3), clock=iter(range(10**6)).__next__)
-    found = clock.confirm(claimed, candidate, baseline)
+    found = clock.confirm(claimed, candidate, baseline, allowance)
     assert looked
     return found
 
@@ -119,6 +132,53 @@ def test_a_small_lie_is_credited_with_little_more_than_the_truth(true_us: float,
     assert found.decision is Decision.FASTER
     assert found.speedup <= 2 / share + 1e-9
     assert found.speedup <= 2 * 1.03 * (1.03 + 0.7 / true_us) * 1.02  # the last is noise of the simulated batches
+
+
+@settings(max_examples=60, deadline=None)
+@given(true_us=st.floats(8, 100), early_us=st.floats(0.2, 2), seed=st.integers(0, 100))
+def test_who_begins_early_on_a_stream_is_credited_with_what_batches_say_and_no_more(
+    true_us: float, early_us: float, seed: int
+) -> None:
+    """Beside an equal kernel: what single calls gain by beginning before the start event is no speed-up."""
+    claimed = claim(true_us - early_us, true_us)
+    found = {}
+    for allowance in Allowance:
+        random = np.random.default_rng(seed)
+        sides = [SimulatedProcess(true_us, random=random) for _ in range(2)]
+        found[allowance] = confirm(claimed, *sides, allowance)
+    bare = found[Allowance.NONE]
+    assert bare.batches is not None
+    assert bare.speedup == min(claimed.speedup, bare.batches.baseline_us / bare.batches.candidate_us)
+    assert bare.speedup <= 1.02 + 0.3 / true_us, "noise of the simulated batches alone"
+    assert found[Allowance.NOISE].speedup >= bare.speedup
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    candidate_us=st.floats(2, 3000),
+    gain=st.floats(1.05, 50),
+    loss=st.floats(0.9, 1.14),
+    hidden=st.booleans(),
+    baseline_noise=st.floats(0, 0.2),
+)
+def test_streams_cost_the_allowance_and_nothing_else(
+    candidate_us: float, gain: float, loss: float, hidden: bool, baseline_noise: float
+) -> None:
+    """`loss`: a call of a batch over what the events say. What is refused does not depend on the allowance."""
+    claimed = claim(candidate_us, candidate_us * gain)
+    theirs = [candidate_us * gain * (1 + sign * baseline_noise) for sign in (-1, 0, 0, 0, 1)]
+    measured = BatchTimes((candidate_us * loss,) * 5, 20, hidden, 0.0), BatchTimes(tuple(theirs), 20, hidden, 0.0)
+    bare, allowed = (confirmed(claimed, [measured], one) for one in (Allowance.NONE, Allowance.NOISE))
+    assert bare.speedup == pytest.approx(min(claimed.speedup, gain / loss))
+    assert bare.speedup <= allowed.speedup <= claimed.speedup
+    if loss <= 1 or not hidden:
+        assert allowed.speedup == pytest.approx(bare.speedup), "there is nothing to allow"
+    assert is_doubtful(claimed, measured, Allowance.NONE) == (most_speedup(measured, Allowance.NONE) < claimed.speedup)
+
+
+def test_a_candidate_without_streams_keeps_its_allowance() -> None:
+    assert Allowance.of(()) is Allowance.NOISE
+    assert Allowance.of(("cudaStreamCreate",)) is Allowance.NONE
 
 
 @dataclass

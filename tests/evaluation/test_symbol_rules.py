@@ -12,7 +12,7 @@ from kernelblaster.devices.build.elf import Symbols, check_shared_object, read_s
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
-from kernelblaster.evaluation.integrity.symbol_rules import check_symbols
+from kernelblaster.evaluation.integrity.symbol_rules import check_symbols, own_streams
 
 EMPTY = Symbols(frozenset(), frozenset(), frozenset())
 Compile = Callable[[str], Symbols]
@@ -102,6 +102,20 @@ def test_ordinary_host_code_is_allowed(symbols_of: Compile) -> None:
 )
 def test_what_fails_where_a_candidate_is_contained_is_a_hint(symbols_of: Compile, source: str) -> None:
     assert len(check_symbols(symbols_of(source), EMPTY, (), contained=True)) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("cudaStreamCreate", True), ("cudaStreamCreate_ptsz", True), ("cudaStreamCreateWithFlags", True),
+        ("cuStreamCreateWithPriority", True), ("cuGetProcAddress_v2", True), ("cudaLaunchKernel_ptsz", True),
+        ("cudaMemcpy_ptds", True), ("cudaLaunchKernel", False), ("cudaStreamSynchronize", False),
+        ("cudaGraphLaunch", False), ("cudaGetDriverEntryPointByVersion", False), ("current_ptsz", False),
+    ],
+)  # fmt: skip
+def test_streams_of_its_own_are_told_by_what_an_object_asks_for(symbols_of: Compile, name: str, is_one: bool) -> None:
+    symbols = symbols_of(f'extern "C" int {name}(); int f() {{ return {name}(); }}')
+    assert own_streams(symbols) == ((name,) if is_one else ())
 
 
 @pytest.mark.parametrize("name", ["cudaProfilerStop", "cudaLaunchHostFunc", "cudnnCreate", "ptxemu_descriptors"])

@@ -70,6 +70,8 @@ class Build:
     """The candidate as a shared object, where `program` does not hold it."""
     hints: tuple[str, ...] = ()
     """What its host code asks for in vain, because it is contained; one line each."""
+    own_streams: tuple[str, ...] = ()
+    """Functions that its host code asks for to work on streams beside the legacy default one, which is timed."""
     libraries: tuple[Library, ...] = ()
     """What it may link."""
     machine: Mapping[str, int] | None = None

@@ -25,7 +25,7 @@ from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, V
 from kernelblaster.evaluation.stages import EvaluationStages
 from kernelblaster.evaluation.tiers import QUICK_SECONDS, Tier
 from kernelblaster.evaluation.timing.batch_clock import BatchClock, slot_bytes
-from kernelblaster.evaluation.timing.batch_rule import calls_for_batches
+from kernelblaster.evaluation.timing.batch_rule import Allowance, calls_for_batches
 from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
 from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, Stopwatch, combined
 from kernelblaster.problems.problem import Problem
@@ -38,6 +38,7 @@ ROOM = 8
 """Times that inputs must fit the device for the profiler to load its own while a candidate is verified and timed."""
 
 
+_STREAMS = "a kernel with streams of its own, whose work can begin before the start event, is credited with no more"
 _WAITS = "the launcher waits for the GPU, so that calls cannot be launched ahead and host time counts"
 
 
@@ -268,14 +269,19 @@ class EvaluationPipeline(EvaluationStages):
         if batches is None:
             return claimed
         looks.finish()
-        found = clock.confirm(claimed, *batches)
+        found = clock.confirm(claimed, *batches, Allowance.of(self._own_streams))
         if found.speedup < claimed.speedup:
-            hidden = found.batches is not None and found.batches.launches_hidden
-            self._warn(
-                f"{found.speedup:.2f}x instead of the {claimed.speedup:.2f}x that the events say: "
-                + ("calls in a row gain no more by the judge's clock" if hidden else _WAITS)
-            )
+            reason = self._why_less(found)
+            self._warn(f"{found.speedup:.2f}x instead of the {claimed.speedup:.2f}x that the events say: {reason}")
         return found
+
+    def _why_less(self, found: Comparison) -> str:
+        """Why batches credit a claim with less than the events say."""
+        if found.batches is None or not found.batches.launches_hidden:
+            return _WAITS
+        if not self._own_streams:
+            return "calls in a row gain no more by the judge's clock"
+        return f"calls in a row gain that by the judge's clock, and {_STREAMS} ({', '.join(self._own_streams)})"
 
     def _profile(self, candidate: Candidate, pair: TimedPair[InputSet], hold: ExitStack) -> None:
         """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""

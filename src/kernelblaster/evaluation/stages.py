@@ -51,6 +51,7 @@ class EvaluationStages:
             isolation=judge.device.isolation,
             in_company=judge.in_company and facts.kind is DeviceKind.CUDA,
         )
+        self._own_streams: tuple[str, ...] = ()
         clock = StageClock(self._evaluation.seconds)
         self._stage, self._guarded = clock.stage, clock.guarded
 
@@ -95,6 +96,7 @@ class EvaluationStages:
             return None
         self._evaluation.resources = list(found.resources)
         self._evaluation.machine = None if found.machine is None else dict(found.machine)
+        self._own_streams = found.own_streams
         for hint in found.hints:
             self._warn(f"{hint}: in vain, host code runs under a system-call filter")
         return found

@@ -62,7 +62,7 @@ from kernelblaster.problems.start import SHARED_PIECES
 from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
 
-_FORMAT = "kernelblaster-build-6"
+_FORMAT = "kernelblaster-build-7"
 _MAIN = "main.o"
 _CALLED = "kb_call_launcher"
 """What KB_DRIVER defines, and the program calls."""
@@ -135,6 +135,7 @@ class CandidateBuilder:
             ptx=entry / "candidate.ptx" if "candidate.ptx" in report["kept"] else None,
             cubin=entry / "candidate.cubin" if "candidate.cubin" in report["kept"] else None,
             hints=tuple(report["hints"]),
+            own_streams=tuple(report["own_streams"]),
             libraries=libraries,
             machine=report["machine"],
         )
@@ -267,7 +268,7 @@ class CandidateBuilder:
         contained = self._recipes.deferred_loading
         disassembly = "" if contained else tool_output(scratch / "candidate.dis")
         called_by = read_symbols(harness.object_path)
-        hints = self._policy.check_object(
+        findings = self._policy.check_object(
             CompiledCandidate(symbols, called_by, disassembly, frozenset(libraries), contained)
         )
         self._link(scratch, harness, libraries, symbols)
@@ -278,7 +279,8 @@ class CandidateBuilder:
         return {
             "resources": [kernel.model_dump() for kernel in resources],
             "kept": kept,
-            "hints": hints,
+            "hints": findings.hints,
+            "own_streams": findings.own_streams,
             "machine": machine_counts(listing) if listing else None,
         }
 

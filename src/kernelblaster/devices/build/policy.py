@@ -28,6 +28,19 @@ class CompiledCandidate:
     contained: bool
 
 
+@dataclass(frozen=True)
+class ObjectFindings:
+    """What a policy has to say of an object file that it lets pass.
+
+    Attributes:
+        hints: what it asks for in vain, a line each.
+        own_streams: names, as it asks for them, of functions that work on streams beside the legacy default one.
+    """
+
+    hints: tuple[str, ...] = ()
+    own_streams: tuple[str, ...] = ()
+
+
 class CandidatePolicy(Protocol):
     """Decides what a candidate may contain. Builders ask it; they hold no rules of their own."""
 
@@ -40,6 +53,6 @@ class CandidatePolicy(Protocol):
         """Raise BuildFailure (POLICY) for a source that must not be compiled."""
         ...
 
-    def check_object(self, compiled: CompiledCandidate) -> tuple[str, ...]:
-        """What it asks for in vain, a line each. Raises BuildFailure (POLICY) for an object that must not be linked."""
+    def check_object(self, compiled: CompiledCandidate) -> ObjectFindings:
+        """What it asks for. Raises BuildFailure (POLICY) for an object that must not be linked."""
         ...

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kernelblaster.cuda_source import lexer
-from kernelblaster.devices.build.policy import CompiledCandidate
+from kernelblaster.devices.build.policy import CompiledCandidate, ObjectFindings
 from kernelblaster.evaluation.integrity import source_rules, symbol_allowlist, symbol_rules
 
 
@@ -26,11 +26,11 @@ class CandidateRules:
         """Raise BuildFailure (POLICY) when it reaches for files that are not the toolkit's headers."""
         source_rules.check_source(source)
 
-    def check_object(self, compiled: CompiledCandidate) -> tuple[str, ...]:
-        """What it asks for in vain. Raises BuildFailure (POLICY) when it defines, asks for or does what it may not."""
+    def check_object(self, compiled: CompiledCandidate) -> ObjectFindings:
+        """What it asks for. Raises BuildFailure (POLICY) when it defines, asks for or does what it may not."""
         hints = symbol_rules.check_symbols(
             compiled.symbols, compiled.harness, compiled.libraries, contained=compiled.contained
         )
         if not compiled.contained:
             symbol_rules.check_instructions(compiled.disassembly)
-        return hints
+        return ObjectFindings(hints, symbol_rules.own_streams(compiled.symbols))

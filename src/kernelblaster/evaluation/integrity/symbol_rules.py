@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from kernelblaster.cuda_source.launcher import names_launcher
 from kernelblaster.devices.build.elf import Symbols
-from kernelblaster.devices.build.symbols import plain_name
+from kernelblaster.devices.build.symbols import MOST_NAME, plain_name
 from kernelblaster.devices.facts import Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.evaluation.integrity.symbol_allowlist import is_allowed
@@ -64,6 +64,20 @@ _INSTEAD = {
     "opens streams that nothing waits for": "make streams by cudaStreamCreate, and let events join them",
 }
 """What honest code does instead."""
+_OWN_STREAMS = frozenset(
+    {
+        *("cudaStreamCreate", "cudaStreamCreateWithFlags", "cudaStreamCreateWithPriority", "cuStreamCreate"),
+        *("cuStreamCreateWithPriority", "cuGreenCtxStreamCreate", "cuGetProcAddress"),
+    }
+)
+"""What gives a candidate a stream beside the legacy default one, or a function that does.
+
+Graphs are not among them: launched on the default stream they begin behind what was launched there before, and for
+another they need one of these. Neither are `cudaGetDriverEntryPoint` and its kin, which kernels with tensor maps need:
+a candidate's go through a guard (`harness/guards`) that hands out no function of streams.
+"""
+_PER_THREAD = re.compile(r"cu(?:da)?[A-Z]\w*_pt[sd][zs]")
+"""Another name of a function: its default stream is that of the thread."""
 _IN_VAIN = {
     "loads libraries at run time": {"dlopen", "dlsym", "dlvsym", "dlmopen", "dladdr", "dl_iterate_phdr"},
     "starts processes": {
@@ -119,6 +133,17 @@ def check_symbols(
             BuildFailureKind.POLICY, f"the candidate is not only a kernel: {refused[0]}", "\n".join(refused)
         )
     return tuple(text for text, _ in requests)
+
+
+def own_streams(candidate: Symbols) -> tuple[str, ...]:
+    """Functions that an object file asks for to work on streams beside the legacy default one, sorted."""
+    return tuple(
+        sorted(
+            name
+            for name in candidate.undefined
+            if plain_name(name) in _OWN_STREAMS or (len(name) <= MOST_NAME and _PER_THREAD.fullmatch(name))
+        )
+    )
 
 
 def check_instructions(disassembly: str) -> None:

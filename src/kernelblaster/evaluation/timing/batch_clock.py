@@ -20,7 +20,7 @@ import numpy as np
 from kernelblaster.devices.base import BatchSession
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.evaluation.results import Comparison
-from kernelblaster.evaluation.timing.batch_rule import Measured, confirmed, is_doubtful, times
+from kernelblaster.evaluation.timing.batch_rule import Allowance, Measured, confirmed, is_doubtful, times
 from kernelblaster.problems.problem import TensorSpec
 
 SLOT_SHARE = 0.15
@@ -74,15 +74,17 @@ class BatchClock:
     random: Random = field(default_factory=SystemRandom)
     clock: Callable[[], float] = time.monotonic
 
-    def confirm(self, claimed: Comparison, candidate: BatchSession, baseline: BatchSession) -> Comparison:
+    def confirm(
+        self, claimed: Comparison, candidate: BatchSession, baseline: BatchSession, allowance: Allowance
+    ) -> Comparison:
         """The comparison with what batches say of it, asked twice where they say against it; see `batch_rule`.
 
         Raises ImpossibleTime, and RunFailure where a batch fails.
         """
         measured = [self.measure(claimed, candidate, baseline)]
-        if is_doubtful(claimed, measured[0]):
+        if is_doubtful(claimed, measured[0], allowance):
             measured.append(self.measure(claimed, candidate, baseline))
-        return confirmed(claimed, measured)
+        return confirmed(claimed, measured, allowance)
 
     def measure(self, claimed: Comparison, candidate: BatchSession, baseline: BatchSession) -> Measured:
         """Time batches of both sides in turns. Raises RunFailure."""

@@ -195,6 +195,13 @@ def test_tensors_that_do_not_fit_are_not_the_candidates_fault(host_build: Build,
         running.__enter__()
 
 
+def test_a_system_that_locks_no_memory_costs_nobody_a_verdict(host_build: Build, make_job: MakeJob) -> None:
+    job, env = make_job(), {"HOST_CUDART_LOCKS_NOTHING": "1"}
+    with ProcessSession(host_build, job, env=env, limits=LIMITS, timeout_s=10) as running:
+        assert running.call(0).mutated_inputs == ()
+    np.testing.assert_array_equal(output_of(job), expected(job))
+
+
 def test_a_refused_job_names_what_is_missing(host_build: Build, make_job: MakeJob) -> None:
     job = dataclasses.replace(make_job(), scalars={})
     with session(host_build, job) as running, pytest.raises(RunFailure, match="scale"):

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <kernelblaster/job.hpp>
 #include <kernelblaster/parts.hpp>
 #include <kernelblaster/perturbation.hpp>
@@ -18,11 +19,15 @@ constexpr size_t kGuardBytes = 512;               // before and after a tensor i
 
 // Page-locked host memory through which tensors leave the device: a copy into it runs at the link's full speed, and it
 // is used again and again, while fresh memory costs a page fault for every 4 KiB. Two halves: one is read by the host
-// while the device cover_fills the other.
+// while the device fills the other. Where the system has none to lock at the moment, ordinary memory serves, slower.
 class Staging {
    public:
     Staging() {
-        check(cudaMallocHost(&memory_, 2 * kChunkBytes), "cudaMallocHost of staging memory");
+        if (cudaMallocHost(&memory_, 2 * kChunkBytes) != cudaSuccess) {
+            cudaGetLastError(); // it is dealt with, and no later call's
+            memory_ = std::malloc(2 * kChunkBytes);
+            check(memory_ == nullptr ? cudaErrorMemoryAllocation : cudaSuccess, "staging memory");
+        }
         for (cudaEvent_t& event : filled_) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
     }
     Staging(const Staging&) = delete;

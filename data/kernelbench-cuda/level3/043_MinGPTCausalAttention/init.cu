@@ -143,7 +143,9 @@ void launch_gpu_implementation(void* output, void* x, void* c_attn_weight, void*
     scalar_t* mixed = qkv + rows * 3 * n_embd;
 
     linear(qkv, static_cast<const scalar_t*>(x), c_attn_weight, c_attn_bias, rows, n_embd, 3 * n_embd);
-    attention_kernel<<<rows * n_head, 128, seq_len * sizeof(float)>>>(mixed, qkv, seq_len, n_embd, n_head);
+    // Whole 16 bytes: machine code loads so many at once, behind the last score, too.
+    const int64_t score_bytes = (seq_len + 3) / 4 * 16;
+    attention_kernel<<<rows * n_head, 128, score_bytes>>>(mixed, qkv, seq_len, n_embd, n_head);
     check(cudaGetLastError());
     linear(static_cast<scalar_t*>(output), mixed, c_proj_weight, c_proj_bias, rows, n_embd, n_embd);
 }

@@ -100,7 +100,7 @@ do not claim so. What stands between such code and a wrong figure:
   the claim in one comparison of twenty between 12 and 60 us, and more for shorter calls. Gains below 3x of calls above
   100 us are confirmed for finalists alone; `R301`'s gain of some 2 us is 2 % at most of these. The per-thread default
   stream has a constant for its handle, which no object has to ask for: work on it can begin as early, and is allowed
-  what every kernel is.
+  what every kernel is (`N12_begins_early_on_the_threads_stream`, not judged on a GPU yet).
 - Who guesses how many calls a batch has could put calls off and make several in one launch, as long as the last call
   of the batch makes all that are left: cheaper than calls one by one for the shortest of kernels, and only of use to
   one who moves events as well.

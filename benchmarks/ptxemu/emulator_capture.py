@@ -308,7 +308,7 @@ def capture(session: Session, options: argparse.Namespace) -> Capture:
         say(f"timing {program.name}")
         cases[program] = runs(session, program, options.samples)
         write_capture(state(), options.output)
-    for program in (*repeated, *fresh):
+    for program in (*fresh, *repeated):
         if session.left_s < 30.0:
             session.fail(f"profiling {program.name}: no time left")
             continue

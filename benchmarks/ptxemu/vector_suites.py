@@ -20,6 +20,9 @@ import test_wgmma
 from ptx_machine import HEAD, Launch
 
 Verdict = Callable[[int, list[np.ndarray]], bool]
+Comparison = Callable[[int, list[np.ndarray], list[np.ndarray]], str]
+_SHOWN = 6
+"""Values of a form that are written out where they differ."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,9 @@ class Suite:
         kernels: PTX of each.
         launches: of each, in order.
         agrees: whether a form's arrays, after its launch, hold what they must.
-        agrees_on_gpu: the same of a GPU, which may round where the emulator does not.
+        against_gpu: from a form's arrays on a GPU and on the emulated core: what a GPU, which may round where the
+            emulator does not, gets otherwise than it must, in words. Empty when it holds.
+        result: which of a form's arrays has its results.
         values: how many values are judged.
         tolerance: in words, how near they must be.
     """
@@ -44,7 +49,8 @@ class Suite:
     kernels: tuple[str, ...]
     launches: tuple[Launch, ...]
     agrees: Verdict
-    agrees_on_gpu: Verdict
+    against_gpu: Comparison
+    result: int
     values: int
     tolerance: str
 
@@ -52,10 +58,6 @@ class Suite:
     def ptx(self) -> str:
         """All their kernels."""
         return self.head + "\n".join(self.kernels)
-
-    def ptx_of(self, number: int) -> str:
-        """The kernel of one form."""
-        return self.head + self.kernels[number]
 
     def wrong(self, arrays: Sequence[list[np.ndarray]], agrees: Verdict) -> list[str]:
         """Forms that do not agree."""
@@ -65,6 +67,11 @@ class Suite:
 def suites() -> list[Suite]:
     """All of them."""
     return [_scalar(), _programs(), _products()]
+
+
+def _told(differences: Sequence[str], of: int) -> str:
+    shown = "; ".join(differences[:_SHOWN])
+    return f"{len(differences)} of {of} values: {shown}" if differences else ""
 
 
 def _scalar() -> Suite:
@@ -77,6 +84,16 @@ def _scalar() -> Suite:
             test_operations.agrees(case, int(got), test_operations.expected_bits(case, lane)) for lane, got in lanes
         )
 
+    def against_gpu(number: int, there: list[np.ndarray], here: list[np.ndarray]) -> str:
+        case, found, known = cases[number], [], True
+        for lane, got, emulated in zip(test_operations.operands(case), there[-1], here[-1], strict=True):
+            if not test_operations.agrees_on_gpu(case, lane, int(got)):
+                of = ", ".join(f"{one:#x}" for one in lane)
+                found.append(f"of {of} the GPU gives {int(got):#x}, the emulator {int(emulated):#x}")
+                known = known and test_operations.as_assembled(case, lane, int(got))
+        why = "as ptxas 13.0 assembles it, not as the PTX ISA says: " if known else ""
+        return why + _told(found, len(there[-1])) if found else ""
+
     return Suite(
         "instructions of one lane: integers, floats, conversions, carries",
         tuple(case.text for case in cases),
@@ -84,9 +101,10 @@ def _scalar() -> Suite:
         tuple(test_operations.kernel(k, case) for k, case in enumerate(cases)),
         tuple(test_operations.launch_of(k, case) for k, case in enumerate(cases)),
         agrees,
-        agrees,
+        against_gpu,
+        -1,
         len(cases) * test_operations.LANES,
-        "bit for bit against exact arithmetic; approximations within the bound of their case",
+        "bit for bit against exact arithmetic; approximations within the bound of their case, on a GPU of the PTX ISA",
     )
 
 
@@ -97,15 +115,24 @@ def _programs() -> Suite:
     def agrees(number: int, arrays: list[np.ndarray]) -> bool:
         return np.array_equal(arrays[0], test_vectors.wanted(names[number]))
 
+    def against_gpu(number: int, there: list[np.ndarray], here: list[np.ndarray]) -> str:
+        differ = np.argwhere(there[0] != test_vectors.wanted(names[number])).tolist()
+        found = [
+            f"in %r{k} of lane {lane} the GPU has {there[0][lane, k]:#x}, the emulator {here[0][lane, k]:#x}"
+            for lane, k in differ
+        ]
+        return _told(found, there[0].size)
+
     kernels = (test_vectors.kernel_of(name, body, len(found)) for name, (body, found) in vectors.items())
     return Suite(
         "operands, votes, carries and guards of a warp",
         names,
         HEAD,
         tuple(kernels),
-        tuple(Launch(name, [np.zeros((32, len(found)), np.uint32)]) for name, (_, found) in vectors.items()),
+        tuple(test_vectors.launch_of(name) for name in names),
         agrees,
-        agrees,
+        against_gpu,
+        0,
         sum(32 * len(found) for _, found in vectors.values()),
         "bit for bit",
     )
@@ -115,8 +142,15 @@ def _products() -> Suite:
     forms = test_wgmma.FORMS
     problems = [test_wgmma.problem(form) for form in forms]
 
-    def agrees(number: int, arrays: list[np.ndarray], slack: float = 1.0) -> bool:
-        return not test_wgmma.differs(forms[number], problems[number], arrays[2], slack=slack)
+    def agrees(number: int, arrays: list[np.ndarray]) -> bool:
+        return not test_wgmma.differs(forms[number], problems[number], arrays[2], slack=1.0)
+
+    def against_gpu(number: int, there: list[np.ndarray], here: list[np.ndarray]) -> str:
+        slack = test_wgmma.hopper_slack(forms[number])
+        count = test_wgmma.differs(forms[number], problems[number], there[2], slack=slack)
+        apart = np.argwhere(there[2].ravel() != here[2].ravel()).ravel().tolist()
+        found = [f"at {k} the GPU has {there[2].ravel()[k]}, the emulator {here[2].ravel()[k]}" for k in apart[:_SHOWN]]
+        return f"{count} of {there[2].size} values are too far off; {'; '.join(found)}" if count else ""
 
     return Suite(
         "`wgmma`",
@@ -125,7 +159,8 @@ def _products() -> Suite:
         tuple(form.kernel() for form in forms),
         tuple(one.launch for one in problems),
         agrees,
-        lambda number, arrays: agrees(number, arrays, test_wgmma.hopper_slack(forms[number])),
+        against_gpu,
+        2,
         sum(one.launch.arguments[2].size for one in problems),
         "within the rounding of one sum; on a GPU within that of its tensor cores",
     )

@@ -144,6 +144,8 @@ def _narrow() -> Iterator[Case]:
             for kind in ("s8", "u8", "s16", "u16"):
                 if (mode, kind) == ("rzi", "s16"):
                     continue  # stands in the table
+                if source == "bf16" and kind[1:] == "8":
+                    continue  # PTX has none
                 # What becomes of a NaN in eight bits, PTX leaves open.
                 convert = to_integer(int(kind[1:]), kind[0] == "s", mode, source == "f64")
                 convert = _open_for_nan(convert) if kind[1:] == "8" else convert

@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import partial
 
 import exact
+from approximations import APPROXIMATIONS, approximate, power_of_two
 from exact import FORMATS
 
 
@@ -30,6 +31,10 @@ class Case:
         mode: rounding of a float result.
         ulp: allowed distance; 0 is bit for bit.
         flush: denormal inputs and results become zero.
+        near: of an approximation, whether what a GPU gives of an operand is as near as the PTX ISA says: from the
+            operand, the GPU's number and the exact one.
+        assembled: from operands to the pattern that the machine code gives which ptxas 13.0 makes of it for sm_90a,
+            where that is not what the PTX ISA says.
     """
 
     text: str
@@ -39,6 +44,8 @@ class Case:
     mode: str = "rn"
     ulp: int = 0
     flush: bool = False
+    near: Callable[[float, float, float], bool] | None = None
+    assembled: Callable[..., int] | None = None
 
 
 def bits_of(kind: str) -> int:
@@ -127,6 +134,8 @@ def _magnitude(value: int) -> int:
 
 
 def _nth_set(mask: int, base: int, n: int) -> int:
+    if n == -(1 << 31):
+        return 0  # as machine code has it: the magnitude is a negative number
     if base > 31:
         return 0xFFFFFFFF
     if n == 0:
@@ -136,16 +145,22 @@ def _nth_set(mask: int, base: int, n: int) -> int:
     return found[abs(n) - 1] if len(found) >= abs(n) else 0xFFFFFFFF
 
 
+def _field_operand(value: int, bits: int) -> int:
+    """PTX takes the low eight bits; the machine code of 64-bit fields takes all of them."""
+    return value if bits == 64 else value & 255
+
+
 def _extract(value: int, position: int, length: int, bits: int, is_signed: bool) -> int:
-    position, length = position & 255, length & 255
+    position, length = _field_operand(position, bits), _field_operand(length, bits)
     top = (value >> min(position + length - 1, bits - 1) & 1) if is_signed and length else 0
     taken = [value >> (position + k) & 1 if k < length and position + k < bits else top for k in range(bits)]
     return sum(bit << k for k, bit in enumerate(taken))
 
 
 def _insert(field: int, base: int, position: int, length: int, bits: int) -> int:
-    for k in range(length & 255):
-        place = (position & 255) + k
+    position, length = _field_operand(position, bits), _field_operand(length, bits)
+    for k in range(min(length, bits)):
+        place = position + k
         if place < bits:
             base = base & ~(1 << place) | (field >> k & 1) << place
     return base
@@ -288,7 +303,7 @@ def _carries() -> Iterator[Case]:
 
 
 def relu(value: exact.Number) -> exact.Number:
-    return 0.0 if value < 0 else value
+    return 0.0 if value <= 0 else value
 
 
 def saturated(value: exact.Number) -> exact.Number:
@@ -353,7 +368,7 @@ def _floats() -> Iterator[Case]:
         least = Fraction(2) ** (1 - FORMATS[kind].largest_exponent)
         tiny = lambda a, t=least: not isinstance(a, float) and abs(a) < t  # noqa: E731
         yield case(f"testp.subnormal.{kind}", tiny, "pred", kind)
-        normal = lambda a, t=least: not isinstance(a, float) and abs(a) >= t  # noqa: E731
+        normal = lambda a, t=least: a == 0 or (not isinstance(a, float) and abs(a) >= t)  # noqa: E731
         yield case(f"testp.normal.{kind}", normal, "pred", kind)
     yield case("min.NaN.f32", lambda a, b: exact.NAN if a != a or b != b else smaller(a, b))
     for name, operation in (("add", exact.add), ("mul", exact.mul), ("sub", exact.sub)):
@@ -436,51 +451,17 @@ def _fraction(value: float | int) -> exact.Number:
     return Fraction(value) if value else 0.0
 
 
-def _approximate(function: Callable) -> Callable:
-    def apply(a: exact.Number) -> float:
-        try:
-            return function(float(a))
-        except (ValueError, OverflowError, ZeroDivisionError):
-            return exact.NAN
-
-    return apply
-
-
-def _square_root_reciprocal(a: float) -> float:
-    if a == 0:
-        return math.copysign(math.inf, a)
-    return 0.0 if math.isinf(a) and a > 0 else 1 / math.sqrt(a)
-
-
-def _power_of_two(a: float) -> float:
-    return 0.0 if a < -1000 else math.inf if a > 1000 else 2.0**a
-
-
-def _logarithm(a: float) -> float:
-    return -math.inf if a == 0 else math.log2(a)
-
-
 def _approximations() -> Iterator[Case]:
-    functions: dict[str, Callable] = {
-        "ex2.approx.f32": _power_of_two,
-        "lg2.approx.f32": _logarithm,
-        "rsqrt.approx.f32": _square_root_reciprocal,
-        "rcp.approx.f32": lambda a: math.copysign(math.inf, a) if a == 0 else 1 / a,
-        "sqrt.approx.f32": math.sqrt,
-        "sin.approx.f32": math.sin,
-        "cos.approx.f32": math.cos,
-        "tanh.approx.f32": math.tanh,
-    }
-    for name, function in functions.items():
-        yield Case(f"{name} {{d}}, {{a}};", "f32", ("f32",), _approximate(function), ulp=1)
+    for name, (function, near) in APPROXIMATIONS.items():
+        yield Case(f"{name} {{d}}, {{a}};", "f32", ("f32",), approximate(function), ulp=1, near=near)
         if name.startswith("tanh"):
             continue
         flushed = name.replace(".f32", ".ftz.f32")
-        yield Case(f"{flushed} {{d}}, {{a}};", "f32", ("f32",), _approximate(function), ulp=1, flush=True)
+        yield Case(f"{flushed} {{d}}, {{a}};", "f32", ("f32",), approximate(function), ulp=1, flush=True, near=near)
     for kind in ("f16", "bf16"):
         name = f"ex2.approx.{'ftz.' if kind == 'bf16' else ''}{kind}"
-        yield Case(f"{name} {{d}}, {{a}};", kind, (kind,), _approximate(_power_of_two), ulp=1)
-        yield Case(f"tanh.approx.{kind} {{d}}, {{a}};", kind, (kind,), _approximate(math.tanh), ulp=1)
+        yield Case(f"{name} {{d}}, {{a}};", kind, (kind,), approximate(power_of_two), ulp=1)
+        yield Case(f"tanh.approx.{kind} {{d}}, {{a}};", kind, (kind,), approximate(math.tanh), ulp=1)
 
 
 def cases() -> list[Case]:

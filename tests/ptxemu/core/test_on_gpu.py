@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_driver import Gpu, NoGpu
+from gpu_driver import NoGpu, require_gpu, run_on_gpu
 from ptx_machine import HEAD, Launch, run
-from test_vectors import VECTORS, kernel_of, wanted
+from test_vectors import ILLEGAL_INSTRUCTION, STORE_OF_ONE_BLOCK, VECTORS, kernel_of, launch_of, wanted
 from test_wgmma import DYNAMIC, FORMS, differs, hopper_slack, problem
 
 from ptxemu.core.build import ensure_core
@@ -23,41 +23,47 @@ pytestmark = [pytest.mark.gpu, pytest.mark.nvcc]
 PROGRAMS = Path(__file__).parents[1] / "program" / "programs"
 
 
-@pytest.fixture(scope="module")
-def gpu() -> Gpu:
+@pytest.fixture(scope="module", autouse=True)
+def gpu() -> None:
     try:
-        return Gpu()
+        require_gpu()
     except NoGpu as error:
         pytest.skip(str(error))
 
 
-def test_vectors_hold(gpu: Gpu) -> None:
-    ptx = HEAD + "\n".join(kernel_of(name, body, len(expected)) for name, (body, expected) in VECTORS.items())
-    launches = [Launch(name, [np.zeros((32, len(expected)), np.uint32)]) for name, (_, expected) in VECTORS.items()]
+def test_vectors_hold() -> None:
+    kernels = [kernel_of(name, body, len(expected)) for name, (body, expected) in VECTORS.items()]
     wrong = {}
-    for name, (got,) in zip(VECTORS, gpu.run(ptx, launches), strict=True):
-        if not np.array_equal(got, wanted(name)):
-            wrong[name] = got.tolist()
+    for name, ran in zip(VECTORS, run_on_gpu(HEAD, kernels, [launch_of(name) for name in VECTORS]), strict=True):
+        if ran.failure or not np.array_equal(ran.arrays[0], wanted(name)):
+            wrong[name] = ran.failure or ran.arrays[0].tolist()
     assert not wrong
 
 
-def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
+def test_asynchronous_stores_need_a_cluster_of_several_blocks() -> None:
+    launch = Launch("alone", [np.zeros((32, 1), np.uint32)])
+    (ran,) = run_on_gpu(HEAD, [kernel_of("alone", STORE_OF_ONE_BLOCK, 1)], [launch])
+    assert f"({ILLEGAL_INSTRUCTION})" in ran.failure
+
+
+def test_products_hold(tmp_path: Path) -> None:
     """Within the bound of the form; how many elements have the emulator's bits goes to the file that is asked for."""
-    ptx = HEAD + DYNAMIC + "\n".join(form.kernel() for form in FORMS)
+    kernels = [form.kernel() for form in FORMS]
     problems = [problem(form) for form in FORMS]
     launches = [one.launch for one in problems]
     module = tmp_path / "module"
-    assemble(ptx).write(module)
+    assemble(HEAD + DYNAMIC + "\n".join(kernels)).write(module)
     emulated = run(ensure_core(default_cache_dir()).library, module, launches)
-    measured = gpu.run(ptx, launches)
+    measured = run_on_gpu(HEAD + DYNAMIC, kernels, launches)
+    assert [ran.failure for ran in measured if ran.failure] == []
     rows = []
     for form, one, here, there in zip(FORMS, problems, emulated.arrays, measured, strict=True):
         bits = np.uint16 if form.result == "f16" else np.uint32
-        same = int((here[2].view(bits) == there[2].view(bits)).sum())
+        same = int((here[2].view(bits) == there.arrays[2].view(bits)).sum())
         rows.append(
             {
                 "form": str(form),
-                "differs": differs(form, one, there[2], slack=hopper_slack(form)),
+                "differs": differs(form, one, there.arrays[2], slack=hopper_slack(form)),
                 "same": same,
                 "of": here[2].view(bits).size,
             }
@@ -83,7 +89,7 @@ def test_products_hold(gpu: Gpu, tmp_path: Path) -> None:
         ("textures", ("plane", "pitched", "memory", "boxes", "gathered", "surfaces", "trapped")),
     ],
 )
-def test_programs_end_as_on_the_emulator(gpu: Gpu, tmp_path: Path, name: str, cases: tuple[str, ...]) -> None:
+def test_programs_end_as_on_the_emulator(tmp_path: Path, name: str, cases: tuple[str, ...]) -> None:
     program = tmp_path / name
     flags = ["-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(program), "-lcuda"]
     subprocess.run([str(CudaToolkit.find().nvcc), *flags, str(PROGRAMS / f"{name}.cu")], check=True)

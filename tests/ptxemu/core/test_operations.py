@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import subprocess
 import zlib
 from fractions import Fraction
 
@@ -17,7 +18,7 @@ from ptx_machine import HEAD, Launch, run
 
 from ptxemu.core.build import ensure_core
 from ptxemu.files import default_cache_dir
-from ptxemu.ptx.assembler import assemble
+from ptxemu.ptx.assembler import NotEmulatable, assemble
 
 LANES = 256
 _REGISTER = {16: "%h", 32: "%r", 64: "%l"}
@@ -126,6 +127,24 @@ def agrees(case: Case, got: int, wanted: int | None) -> bool:
     return got == wanted or (case.ulp > 0 and abs(ordered[0] - ordered[1]) <= case.ulp)
 
 
+def agrees_on_gpu(case: Case, lane: tuple[int, ...], got: int) -> bool:
+    """Approximations may be as far off as the PTX ISA says."""
+    wanted = expected_bits(case, lane)
+    if agrees(case, got, wanted):
+        return True
+    if case.near is None or wanted is None:
+        return False
+    operand = number_of(case.sources[0], lane[0], flush=case.flush)
+    exact = math.nan if wanted < 0 else FORMATS[case.result].decode(wanted)
+    return case.near(float(operand), float(FORMATS[case.result].decode(got)), float(exact))
+
+
+def as_assembled(case: Case, lane: tuple[int, ...], got: int) -> bool:
+    """Whether a GPU gives what ptxas makes of the form, known not to be what the PTX ISA says."""
+    values = [number_of(kind, one, flush=case.flush) for kind, one in zip(case.sources, lane, strict=True)]
+    return case.assembled is not None and got == case.assembled(*values)
+
+
 TABLE = cases()
 CASES = [*TABLE, *forms()]
 
@@ -151,6 +170,37 @@ def results(tmp_path_factory) -> list[np.ndarray]:
 def test_the_table_is_large_enough():
     assert len(CASES) > 500
     assert len({case.text for case in CASES}) == len(CASES)
+
+
+@pytest.mark.nvcc
+def test_the_toolkit_assembles_every_form(tmp_path, toolkit):
+    text = tmp_path / "forms.ptx"
+    text.write_text(HEAD + "".join(kernel(k, case) for k, case in enumerate(CASES)))
+    command = [str(toolkit.nvcc), "-cubin", "-arch=sm_90a", str(text), "-o", str(tmp_path / "forms.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text", ["cvt.rni.s8.bf16 %h1, %h2;", "cvt.rn.bf16.u8 %h1, %h2;"])
+def test_forms_that_ptx_lacks_are_refused(text):
+    with pytest.raises(NotEmulatable, match="PTX has no conversion"):
+        assemble(f"{HEAD}.visible .entry one()\n{{ .reg .b16 %h<3>; {text} ret; }}")
+
+
+@pytest.mark.parametrize(
+    ("text", "lane", "near", "far"),
+    [
+        ("ex2.approx.f32 {d}, {a};", 0.5, 2**0.5 + 2e-7, 2**0.5 + 4e-7),
+        ("lg2.approx.f32 {d}, {a};", 1.5, math.log2(1.5) + 2e-7, math.log2(1.5) + 3e-7),
+        ("sin.approx.f32 {d}, {a};", 3.0, math.sin(3) + 6e-7, math.sin(3) + 8e-7),
+        ("tanh.approx.f32 {d}, {a};", 1.0, math.tanh(1) * 1.0004, math.tanh(1) * 1.0006),
+    ],
+)
+def test_a_gpu_may_approximate_as_the_isa_says(text, lane, near, far):
+    (case,) = (one for one in CASES if one.text == text)
+    codes = [FORMATS["f32"].encode(Fraction(one), "rn") for one in (lane, near, far)]
+    assert agrees_on_gpu(case, (codes[0],), codes[1])
+    assert not agrees_on_gpu(case, (codes[0],), codes[2])
 
 
 @pytest.mark.parametrize(

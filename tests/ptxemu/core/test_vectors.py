@@ -16,6 +16,7 @@ from ptxemu.ptx.assembler import assemble
 ALL = 0xFFFFFFFF
 LANE = np.arange(32, dtype=np.uint32)
 EVEN = 0x55555555
+ILLEGAL_INSTRUCTION = 715
 
 Expected = list[int | np.ndarray]
 
@@ -128,16 +129,30 @@ VECTORS: dict[str, tuple[str, Expected]] = {
         "ld.global.v2.b32 {%r2, %r3}, [%l0+8];",
         [0x3F800000, 0x3F800000, 0x40000000, 0x40400000],
     ),
+    # Each block stores in the other one; both store the same results.
     "stores_that_a_barrier_counts": (
-        "{.shared .align 8 .b8 gate[8]; .shared .align 8 .b8 place[256]; .reg .b32 %x<4>; mov.u32 %x0, gate;"
-        "mov.u32 %x1, place; setp.eq.u32 %p0, %lane, 0; @%p0 mbarrier.init.shared.b64 [%x0], 1; bar.warp.sync -1;"
-        "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%x0], 256; bar.warp.sync -1; mad.lo.u32 %x2, %lane, 8, %x1;"
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%x2], {%lane, %bit}, [%x0];"
+        "{.shared .align 8 .b8 gate[8]; .shared .align 8 .b8 place[256]; .reg .b32 %x<6>; mov.u32 %x0, gate;"
+        "mov.u32 %x1, place; setp.eq.u32 %p0, %lane, 0; @%p0 mbarrier.init.shared.b64 [%x0], 1;"
+        "@%p0 fence.mbarrier_init.release.cluster; @%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%x0], 256;"
+        "bar.warp.sync -1; barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+        "mov.u32 %x3, %cluster_ctarank; xor.b32 %x3, %x3, 1; mapa.shared::cluster.u32 %x4, %x0, %x3;"
+        "mapa.shared::cluster.u32 %x5, %x1, %x3; mad.lo.u32 %x2, %lane, 8, %x5;"
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%x2], {%lane, %bit}, [%x4];"
         "WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%x0], 0; @!%p1 bra WAIT;"
         "xor.b32 %r2, %lane, 31; mad.lo.u32 %x2, %r2, 8, %x1; ld.shared.v2.u32 {%r0, %r1}, [%x2];}",
         [31 - LANE, 1 - LANE % 2],
     ),
 }
+
+CLUSTERS = {"stores_that_a_barrier_counts": 2}
+"""Vectors of more than one block, which are one cluster."""
+STORE_OF_ONE_BLOCK = (
+    "{.shared .align 8 .b8 gate[8]; .shared .align 8 .b8 place[256]; .reg .b32 %x<4>; mov.u32 %x0, gate;"
+    "mov.u32 %x1, place; setp.eq.u32 %p0, %lane, 0; @%p0 mbarrier.init.shared.b64 [%x0], 1;"
+    "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [%x0], 256; bar.warp.sync -1; mad.lo.u32 %x2, %lane, 8, %x1;"
+    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%x2], {%lane, %bit}, [%x0]; mov.u32 %r0, 0;}"
+)
+"""What PTX defines in clusters of several blocks alone."""
 
 
 def wanted(name: str) -> np.ndarray:
@@ -149,7 +164,8 @@ def kernel_of(name: str, body: str, results: int) -> str:
     """The vector as a kernel of one warp, which stores the first registers of each lane."""
     return "\n".join(
         [
-            f".visible .entry {name}(.param .u64 out) {{",
+            f".visible .entry {name}(.param .u64 out)",
+            f".explicitcluster .reqnctapercluster {CLUSTERS[name]}, 1, 1 {{" if name in CLUSTERS else "{",
             ".reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %l<8>; .reg .b64 %place; .reg .b32 %bit; .reg .b32 %lane;",
             ".reg .pred %p<4>; .reg .pred %even;",
             "mov.u32 %lane, %tid.x; and.b32 %bit, %lane, 1; setp.eq.u32 %even, %bit, 0;",
@@ -161,14 +177,18 @@ def kernel_of(name: str, body: str, results: int) -> str:
     )
 
 
+def launch_of(name: str) -> Launch:
+    """The launch of a vector, into zeros."""
+    return Launch(name, [np.zeros((32, len(VECTORS[name][1])), np.uint32)], grid=(CLUSTERS.get(name, 1), 1, 1))
+
+
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory, toolkit: object) -> Callable[[str], np.ndarray]:
     """The (32, results) values of a vector; all of them run in one process."""
     module = Path(tmp_path_factory.mktemp("vectors"), "module")
     kernels = [kernel_of(name, body, len(expected)) for name, (body, expected) in VECTORS.items()]
     assemble(HEAD + "\n".join(kernels)).write(module)
-    launches = [Launch(name, [np.zeros((32, len(expected)), np.uint32)]) for name, (_, expected) in VECTORS.items()]
-    done = run(ensure_core(default_cache_dir()).library, module, launches)
+    done = run(ensure_core(default_cache_dir()).library, module, [launch_of(name) for name in VECTORS])
     assert done.error == 0, done.stderr
     return dict(zip(VECTORS, (arrays[0] for arrays in done.arrays), strict=True)).__getitem__
 
@@ -177,3 +197,13 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory, toolkit: object) -> Calla
 @pytest.mark.parametrize("name", VECTORS)
 def test_vector(outcomes: Callable[[str], np.ndarray], name: str) -> None:
     np.testing.assert_array_equal(outcomes(name), wanted(name))
+
+
+@pytest.mark.nvcc
+def test_asynchronous_stores_need_a_cluster_of_several_blocks(tmp_path: Path, toolkit: object) -> None:
+    assemble(HEAD + kernel_of("alone", STORE_OF_ONE_BLOCK, 1)).write(tmp_path / "module")
+    done = run(
+        ensure_core(default_cache_dir()).library, tmp_path / "module", [Launch("alone", [np.zeros((32, 1), np.uint32)])]
+    )
+    assert done.error == ILLEGAL_INSTRUCTION
+    assert "cluster of one block" in done.stderr

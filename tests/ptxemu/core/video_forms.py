@@ -49,14 +49,38 @@ def _scalar() -> Iterator[Case]:
             stem = f"{verb}.{d}.{ka}.{kb}"
             yield Case(f"{stem} {{d}}, {{a}}{left}, {{b}}{right};", "b32", ("b32", "b32"), plain)
             sat = lambda a, b, f=plain, k=d: _clamped(f(a, b), 32, k)  # noqa: E731
-            yield Case(f"{stem}.sat {{d}}, {{a}}{left}, {{b}}{right};", "b32", ("b32", "b32"), sat)
+            text = f"{stem}.sat {{d}}, {{a}}{left}, {{b}}{right};"
+            machine = _at_least_zero(plain) if d == "u32" and verb in _REACHING else None
+            yield Case(text, "b32", ("b32", "b32"), sat, assembled=machine)
             for name, join in _JOINED.items():
                 joined = lambda a, b, c, f=plain, j=join, k=d: j(_of_kind(f(a, b), k), _of_kind(c, k))  # noqa: E731
                 text = f"{stem}.{name} {{d}}, {{a}}{left}, {{b}}{right}, {{c}};"
-                yield Case(text, "b32", ("b32",) * 3, joined)
+                machine = _joined_wide(verb, plain, name) if d == "u32" and name != "add" else None
+                yield Case(text, "b32", ("b32",) * 3, joined, assembled=machine)
     for name, test in COMPARISONS.items():
         compared = lambda a, b, t=test: int(t(_part(a, ".h1", "s32"), _part(b, "", "s32")))  # noqa: E731
         yield Case(f"vset.s32.s32.{name} {{d}}, {{a}}.h1, {{b}};", "b32", ("b32", "b32"), compared)
+
+
+# What ptxas 13.0 makes of some forms for sm_90a is not what the PTX ISA says; read off its machine code.
+_REACHING = ("vadd", "vsub", "vabsdiff")
+"""Verbs whose unsigned results may pass 32 bits."""
+
+
+def _at_least_zero(plain: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    """Saturated below alone: what passes 32 bits wraps."""
+    return lambda a, b: max(plain(a, b), 0) & 0xFFFFFFFF
+
+
+def _joined_wide(verb: str, plain: Callable[[int, int], int], second: str) -> Callable[[int, int, int], int]:
+    """The smaller or larger one of 64 bits, to which sums and differences are extended as signed ones of 32."""
+
+    def apply(a: int, b: int, c: int) -> int:
+        exact = plain(a, b)
+        first = (signed(exact, 32) if verb in ("vadd", "vsub") else exact) & 0xFFFFFFFFFFFFFFFF
+        return _JOINED[second](first, c) & 0xFFFFFFFF
+
+    return apply
 
 
 def _merged() -> Iterator[Case]:
@@ -68,7 +92,12 @@ def _merged() -> Iterator[Case]:
             value = _clamped(signed(a, 32) + signed(b, 32), n, "s")
             return (c & kept) | (value & (1 << n) - 1) << s
 
-        yield Case(f"vadd.s32.s32.s32.sat {{d}}{where}, {{a}}, {{b}}, {{c}};", "b32", ("b32",) * 3, merged)
+        def assembled(a: int, b: int, c: int, s: int = shift, n: int = bits, kept: int = hole) -> int:
+            total = (signed(a, 32) + signed(b, 32)) & 0xFFFFFFFFFFFFFFFF  # a negative sum is a large one
+            return (c & kept) | min(total, (1 << n - 1) - 1) << s
+
+        text = f"vadd.s32.s32.s32.sat {{d}}{where}, {{a}}, {{b}}, {{c}};"
+        yield Case(text, "b32", ("b32",) * 3, merged, assembled=assembled)
 
 
 def _lanes(value: int, count: int, kind: str) -> list[int]:
@@ -109,11 +138,20 @@ def _products() -> Iterator[Case]:
 
     yield Case("vmad.s32.s32.s32 {d}, {a}.b0, {b}.h1, {c};", "b32", ("b32",) * 3, product)
     scaled = lambda a, b, c: _clamped((a * b + c) >> 7, 32, "u32")  # noqa: E731
-    yield Case("vmad.u32.u32.u32.sat.shr7 {d}, {a}, {b}, {c};", "b32", ("b32",) * 3, scaled)
+    text = "vmad.u32.u32.u32.sat.shr7 {d}, {a}, {b}, {c};"
+    machine = lambda a, b, c: min(_signed_product(a, b, c) >> 7, 0xFFFFFFFF)  # noqa: E731
+    yield Case(text, "b32", ("b32",) * 3, scaled, assembled=machine)
     halfway = lambda a, b, c: (_part(a, ".b3", "u32") * b + c + 1) >> 15  # noqa: E731
-    yield Case("vmad.u32.u32.u32.po.shr15 {d}, {a}.b3, {b}, {c};", "b32", ("b32",) * 3, halfway)
+    text = "vmad.u32.u32.u32.po.shr15 {d}, {a}.b3, {b}, {c};"
+    machine = lambda a, b, c: _signed_product(_part(a, ".b3", "u32"), b, c, 1) >> 15 & 0xFFFFFFFF  # noqa: E731
+    yield Case(text, "b32", ("b32",) * 3, halfway, assembled=machine)
     negated = lambda a, b, c: -signed(a, 32) * _part(b, ".b0", "s32") + signed(c, 32)  # noqa: E731
     yield Case("vmad.s32.s32.s32 {d}, -{a}, {b}.b0, {c};", "b32", ("b32",) * 3, negated)
+
+
+def _signed_product(a: int, b: int, c: int, more: int = 0) -> int:
+    """64 bits of what machine code multiplies and adds as signed numbers where PTX has unsigned ones."""
+    return (signed(a, 32) * signed(b, 32) + signed(c, 32) + more) & 0xFFFFFFFFFFFFFFFF
 
 
 def _shifts() -> Iterator[Case]:

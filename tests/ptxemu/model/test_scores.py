@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
+import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks" / "ptxemu"
@@ -55,36 +54,40 @@ def test_every_case_of_the_committed_calibration_is_read(scores) -> None:
     assert all(one.real_us > 0 and one.counters for one in errors)
 
 
-class Refusing:
-    """A driver that refuses texts with a word in them, and doubles what it gets otherwise."""
-
-    def run(self, ptx: str, launches: list[int]) -> list[int]:
-        if "refused" in ptx:
-            raise RuntimeError("cuModuleLoadData: CUDA error 218")
-        return [2 * one for one in launches]
-
-
-def test_a_form_that_a_driver_refuses_costs_no_other(scores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_a_gpu_gets_otherwise_is_told(scores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     suite = scores.Suite(
         name="some",
         forms=("one", "two", "three"),
         head="",
-        kernels=("fine", "refused", "fine"),
-        launches=(1, 2, 3),
-        agrees=lambda number, value: True,
-        agrees_on_gpu=lambda number, value: value == 2,
-        values=3,
+        kernels=("1", "2", "3"),
+        launches=(),
+        agrees=lambda number, arrays: True,
+        against_gpu=lambda number, there, here: "" if there[0][0] == here[0][0] else "differs",
+        result=0,
+        values=6,
         tolerance="",
     )
-    driver = ModuleType("gpu_driver")
-    driver.Gpu = Refusing
-    monkeypatch.setitem(sys.modules, "gpu_driver", driver)
+    driver = importlib.import_module("gpu_driver")
+    ran = [driver.Ran([np.array([1, 2])]), driver.Ran(failure="does not assemble"), driver.Ran([np.array([8, 6])])]
+    monkeypatch.setattr(driver, "run_on_gpu", lambda head, kernels, launches: ran)
+    monkeypatch.setattr(scores, "emulated_arrays", lambda _: [[np.array([k, k + 1])] for k in (1, 3, 5)])
     monkeypatch.setattr(scores, "suites", lambda: [suite])
-    scores.on_gpu(tmp_path / "held.json")
-    held = json.loads((tmp_path / "held.json").read_text(encoding="utf-8"))
-    assert held == {"some": {"one": True, "two": False, "three": False}}
+    monkeypatch.setattr(scores, "ON_GPU", tmp_path / "held.json")
+    scores.on_gpu(scores.ON_GPU)
+    assert json.loads(scores.ON_GPU.read_text(encoding="utf-8")) == {
+        "some": {
+            "one": {"why": "", "same": 2, "of": 2},
+            "two": {"why": "does not assemble", "same": 0, "of": 2},
+            "three": {"why": "differs", "same": 1, "of": 2},
+        }
+    }
+    found = scores.measured()
+    assert [line for line in scores.otherwise(found) if "wgmma" not in line] == [
+        "- `two`: does not assemble",
+        "- `three`: differs",
+    ]
     monkeypatch.setattr(scores, "emulated", lambda _: [])
-    (row,) = scores.vector_table([suite], {"some": held["some"] | {"gone": True}})[2:]
+    (row,) = scores.vector_table([suite], {"some": found["some"] | {"gone": ""}})[2:]
     assert [cell.strip() for cell in row.split("|")[4:6]] == ["3", "1"]
-    (row,) = scores.vector_table([suite], {"some": {"one": True}})[2:]
+    (row,) = scores.vector_table([suite], {"some": {"one": ""}})[2:]
     assert row.split("|")[5].strip() == "1 of 1"

@@ -10,7 +10,8 @@ inline f32 saturate(f32 value) { return value > 0 ? (value < 1 ? value : 1.0f) :
 inline f32 with_signs(f32 magnitude, f32 a, f32 b) {
     return std::copysign(magnitude, std::signbit(a) != std::signbit(b) ? -1.0f : 1.0f);
 }
-inline f32 relu(f32 value) { return value < 0 ? 0.0f : value; }
+// Of a negative zero, too, a positive one, as an H200 has it; a NaN stays.
+inline f32 relu(f32 value) { return value > 0 || value != value ? value : 0.0f; }
 
 // A register of N halves: 32 in 16-bit registers, 64 in 32-bit ones.
 template <class H, int N>

@@ -30,6 +30,7 @@ u32 reverse(u32 value) {
 
 // Position of the n-th set bit counted from `base`, upwards for n > 0, downwards for n < 0; all ones when absent.
 u32 find_nth_set(u32 mask, u32 base, s32 n) {
+    if (n == INT32_MIN) return 0;  // whose magnitude ptxas takes for the negative number that it is
     if (base > 31) return kAllLanes;
     if (n == 0) return mask >> base & 1 ? base : kAllLanes;
     const int step = n > 0 ? 1 : -1;
@@ -38,17 +39,20 @@ u32 find_nth_set(u32 mask, u32 base, s32 n) {
     return kAllLanes;
 }
 
+// PTX takes the low eight bits of positions and lengths; what ptxas makes of 64-bit fields takes all of them.
+u32 field_operand(u32 value, u32 width) { return width == 64 ? value : value & 255; }
+
 u64 extract_unsigned(u64 value, u32 position, u32 length, u32 width) {
-    position &= 255;
-    length &= 255;
+    position = field_operand(position, width);
+    length = field_operand(length, width);
     if (position >= width || length == 0) return 0;
     value >>= position;
     return length >= 64 ? value : value & ((1ull << length) - 1);
 }
 
 s64 extract_signed(s64 value, u32 position, u32 length, u32 width) {
-    position &= 255;
-    length &= 255;
+    position = field_operand(position, width);
+    length = field_operand(length, width);
     if (length == 0) return 0;
     if (position >= width) position = width - 1;
     value >>= position;
@@ -56,8 +60,8 @@ s64 extract_signed(s64 value, u32 position, u32 length, u32 width) {
 }
 
 u64 insert_field(u64 field, u64 base, u32 position, u32 length, u32 width) {
-    position &= 255;
-    length &= 255;
+    position = field_operand(position, width);
+    length = field_operand(length, width);
     if (position >= width || length == 0) return base;
     const u64 ones = length >= 64 ? ~0ull : (1ull << length) - 1;
     return (base & ~(ones << position)) | (field & ones) << position;

@@ -78,6 +78,14 @@ void transact(Warp& warp, const Instruction& instruction, u32 active, const pred
     });
 }
 
+// What st.async and red.async store has come. PTX defines them in clusters of several blocks alone; elsewhere an H200 ends
+// with an illegal instruction.
+void complete_store(Warp& warp, const Instruction& instruction, u32 active, const pred* lanes) {
+    if (warp.worker->launch->cluster_blocks() == 1)
+        return warp.worker->fail(Fault::illegal_instruction, instruction, "asynchronous store in a cluster of one block");
+    transact<-1>(warp, instruction, active, lanes);
+}
+
 // Whether the phase is over; a warp in which some lane must still wait lets others run.
 template <class Phase>
 void test(Warp& warp, const Instruction& instruction, u32 active, Phase phase) {
@@ -156,6 +164,7 @@ const std::vector<Operation>& mbarrier_operations() {
         {"mbarrier_arrive_drop", Kind::memory, arrive<true, false>},
         {"mbarrier_expect_tx", Kind::memory, transact<1>},
         {"mbarrier_complete_tx", Kind::memory, transact<-1>},
+        {"mbarrier_complete_store", Kind::memory, complete_store},
         {"mbarrier_test_wait", Kind::memory, test_state},
         {"mbarrier_test_wait_parity", Kind::memory, test_parity},
         {"mbarrier_pending_count", Kind::memory, pending_count},

@@ -1,6 +1,6 @@
 """`st.async` and `red.async`: stores and reductions in the shared memory of a cluster, which its `mbarrier` counts.
 
-They are executed at once, as a GPU may.
+They are executed at once, as a GPU may. PTX defines them in clusters of several blocks alone: elsewhere they fail.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxemu.ptx.lowering import FunctionLowering
-from ptxemu.ptx.selection.barrier import mbarrier
+from ptxemu.ptx.selection.barrier import complete_store
 from ptxemu.ptx.selection.memory import atomic, store
 from ptxemu.ptx.tree import TYPE_BYTES, Statement
 
@@ -30,6 +30,4 @@ def store_or_reduce(low: FunctionLowering, statement: Statement) -> None:
     accesses = store if statement.parts[0] == "st" else atomic
     parts = (kept[0], "shared::cluster", *kept[1:])
     accesses(low, replace(statement, parts=parts, operands=[address, source]))
-    parts = ("mbarrier", "complete_tx", "relaxed", "cluster", "shared::cluster", "b64")
-    size = str(TYPE_BYTES["." + kept[-1]] * count)
-    mbarrier(low, replace(statement, parts=parts, operands=[barrier, size]))
+    complete_store(low, barrier, str(TYPE_BYTES["." + kept[-1]] * count))

@@ -51,6 +51,11 @@ def mbarrier(low: FunctionLowering, statement: Statement) -> None:
         raise low.unsupported()
 
 
+def complete_store(low: FunctionLowering, barrier: Operand, size: str) -> None:
+    """What an asynchronous store or reduction of `size` bytes does to the barrier that counts it."""
+    _emit(low, "mbarrier_complete_store", barrier, "shared", [0, low.read(size, 32)])
+
+
 def arrive_after_copies(low: FunctionLowering, statement: Statement) -> None:
     """`cp.async.mbarrier.arrive`: copies are done at once. Without `.noinc` it announces itself: no net effect."""
     if "noinc" not in statement.parts:

@@ -16,6 +16,8 @@ def convert(low: FunctionLowering, statement: Statement) -> None:
     """Choose by kind of source and destination. Raises NotEmulatable."""
     *modifiers, to, source = statement.parts[1:]
     modifiers = [one for one in modifiers if not (one == "ftz" and to != source)]
+    if "bf16" in (to, source) and {"s8", "u8"} & {to, source}:
+        raise low.unsupported("PTX has no conversion between bf16 and eight bits")
     if statement.parts[1] == "pack":
         low.emit_lane("_".join(statement.parts), statement.operands[0], statement.operands[1:], "cvt")
     elif to in _PACKED:

@@ -18,7 +18,7 @@ from kernelblaster.agent.events import Evaluated, StartProfiled
 from kernelblaster.agent.files import StoredSweep
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts
-from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.evaluation.results import Decision, Evaluation
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, times_on
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.problems.problem import Precision, StandardWorkload
@@ -44,7 +44,8 @@ class Row:
         title: what it computes.
         status: of its search.
         start_us: of the starting kernel.
-        final_us: of the final kernel, measured again; None where nothing beat the start.
+        so_far_us: of the fastest reply that was accepted, by the comparison of its step; None without one.
+        final_us: of the final kernel, measured again; None where nothing beat the start, or the search has not ended.
         pytorch_us: by mode.
         replies: that were judged.
     """
@@ -53,6 +54,7 @@ class Row:
     title: str
     status: OutcomeStatus
     start_us: float | None
+    so_far_us: float | None
     final_us: float | None
     pytorch_us: dict[TorchMode, float]
     replies: int
@@ -75,7 +77,7 @@ class Row:
     @property
     def ratio(self) -> float:
         """The fastest of PyTorch's modes over its own time; 1 without a correct kernel."""
-        own = self.final_us or self.start_us
+        own = self.final_us or (None if self.ended else self.so_far_us) or self.start_us
         return 1.0 if own is None else self.fastest[1] / own
 
 
@@ -96,20 +98,23 @@ def _row(layout: RunLayout, name: str, found: ProblemSummary | None, times: Pyto
     pytorch = {mode: time.us for mode, time in times.times.items() if mode in MODES} if times else {}
     problem = shipped(name)
     if found is None:
-        return Row(name, problem.name, OutcomeStatus.INTERRUPTED, None, None, pytorch, 0)
+        return Row(name, problem.name, OutcomeStatus.INTERRUPTED, None, None, None, pytorch, 0)
     journal = layout.problem(problem) / JOURNAL
     events = read_events(journal) if journal.exists() else []
     told = list({event.identity: event for event in events}.values())
     starts = [event.median_us for event in told if isinstance(event, StartProfiled)]
+    judged = [event for event in told if isinstance(event, Evaluated)]
+    accepted = [event.median_us for event in judged if event.decision == Decision.FASTER and event.median_us]
     comparison = found.comparison
     return Row(
         name=name,
         title=found.name,
         status=found.status,
         start_us=comparison.baseline.median_us if comparison else next(iter(starts), None),
+        so_far_us=min(accepted, default=None),
         final_us=comparison.candidate.median_us if comparison else None,
         pytorch_us=pytorch,
-        replies=sum(isinstance(event, Evaluated) for event in told),
+        replies=len(judged),
     )
 
 
@@ -143,7 +148,8 @@ def _head(rows: Sequence[Row], facts: str) -> Iterator[str]:
     ended, judged = sum(row.ended for row in rows), sum(row.replies for row in rows)
     yield f"{facts}, fp16, size `full`. {ended} of {len(rows)} searches have ended; {judged} replies were judged."
     if ended < len(rows):
-        yield "Searches that have not ended stand here with their starts; without a measured one they count as 1."
+        yield "Searches that have not ended count with the fastest reply so far, timed in the comparison of its step"
+        yield "and not again in fresh processes; without one with their starts, and without a measured start as 1."
 
 
 def _levels(rows: Sequence[Row]) -> Iterator[str]:
@@ -168,15 +174,13 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield "Times in us of a whole call with a cold L2; PyTorch's are of another sitting, by the same rule."
     yield ""
     modes = " | ".join(f"{mode}" for mode in MODES)
-    yield f"| problem | start | final | {modes} | fastest over ours | replies | search |"
-    yield "|" + "---|" * (6 + len(MODES))
+    yield f"| problem | start | so far | final | {modes} | fastest over ours | replies | search |"
+    yield "|" + "---|" * (7 + len(MODES))
     for row in rows:
+        own = " | ".join(map(_us, (row.start_us, row.so_far_us, row.final_us)))
         times = " | ".join(_us(row.pytorch_us.get(mode)) for mode in MODES)
         status = row.status.replace("_", " ") if row.ended else f"not ended ({row.status})"
-        yield (
-            f"| {row.name} {row.title} | {_us(row.start_us)} | {_us(row.final_us)} | {times} | {row.ratio:.3f} | "
-            f"{row.replies} | {status} |"
-        )
+        yield (f"| {row.name} {row.title} | {own} | {times} | {row.ratio:.3f} | {row.replies} | {status} |")
 
 
 def _us(time: float | None) -> str:

@@ -39,7 +39,7 @@ def _logarithm(a: float) -> float:
     return -math.inf if a == 0 else math.log2(a)
 
 
-def _near_power(a: float, got: float, wanted: float) -> bool:
+def near_two_units(a: float, got: float, wanted: float) -> bool:
     """Within two units in the last place."""
     exponent = math.frexp(wanted)[1] - 1 if math.isfinite(wanted) else 0
     return abs(got - wanted) <= 2 * 2.0 ** (max(exponent, -126) - 23)
@@ -55,7 +55,7 @@ def _near_wave(a: float, got: float, wanted: float) -> bool:
 
 
 APPROXIMATIONS: dict[str, tuple[Function, Nearness | None]] = {
-    "ex2.approx.f32": (power_of_two, _near_power),
+    "ex2.approx.f32": (power_of_two, near_two_units),
     "lg2.approx.f32": (_logarithm, _near_logarithm),
     "rsqrt.approx.f32": (_square_root_reciprocal, None),
     "rcp.approx.f32": (lambda a: math.copysign(math.inf, a) if a == 0 else 1 / a, None),

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from conversion_forms import conversion_forms
 from exact import FORMATS
 from operation_forms import forms
 from operation_table import Case, bits_of, cases, signed
@@ -146,7 +147,7 @@ def as_assembled(case: Case, lane: tuple[int, ...], got: int) -> bool:
 
 
 TABLE = cases()
-CASES = [*TABLE, *forms()]
+CASES = [*TABLE, *forms(), *conversion_forms()]
 
 
 def launch_of(number: int, case: Case) -> Launch:

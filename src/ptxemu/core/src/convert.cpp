@@ -7,7 +7,8 @@
 namespace ptxemu {
 namespace {
 
-inline f32 relu(f32 value) { return value < 0 ? 0.0f : value; }
+// Of a negative zero a positive one, as fma.relu has it on an H200; a NaN stays.
+inline f32 relu(f32 value) { return value > 0 || value != value ? value : 0.0f; }
 inline f32 half_of(u32 pair, int which) { return widen(f16{static_cast<u16>(pair >> 16 * which)}); }
 inline u32 pair_of(f32 low, f32 high) { return u32{narrow_f16(high).bits} << 16 | narrow_f16(low).bits; }
 inline f32 saturate(f32 value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }

@@ -5,19 +5,21 @@
 
 No kernel runs: PyTorch computes on the CPU what one would, in fp32, each sum by as many threads as
 `evaluation/correctness/long_sums.py` takes for the plainest kernel, every thread adding one term after the other; the
-result is rounded once. It is judged as an output of the timed size is: by the input set of that size and by
-perturbations of it, each with its reference. Sizes are reduced, and threads alike, so that a thread adds as many terms
-as at size medium. `--render` prints the table of docs/methods.md. Rows that FILE has are not judged again.
+result is rounded once. Scans add one term after the other. It is judged as an output of the timed size is: by the input
+set of that size and by perturbations of it, each with its reference. Sizes are reduced, and threads alike, so that a
+thread adds as many terms as at size medium. `--render` prints the table of docs/methods.md. Rows that FILE has are not
+judged again.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
+import itertools
 import math
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -81,6 +83,9 @@ _MADE_OF_SUMS = frozenset(
 )
 
 
+_SCANS: dict[object, Callable[..., torch.Tensor]] = {_ATEN.cumsum: torch.add, _ATEN.cumprod: torch.mul}
+
+
 class Refusals(BaseModel):
     """What became of one problem's honest results in one precision.
 
@@ -114,7 +119,7 @@ class Study(BaseModel):
 
 
 class SerialSums(TorchDispatchMode):
-    """While it is entered, sums are taken by few threads, each of which adds serially in fp32."""
+    """While it is entered, sums are taken by few threads, each of which adds serially in fp32; scans by one per row."""
 
     def __torch_dispatch__(
         self,
@@ -134,6 +139,8 @@ class SerialSums(TorchDispatchMode):
             total = self._sum(values, axes)
             kept = operation is _ATEN.sum and (args[2] if len(args) > 2 else named.get("keepdim"))
             return _with_axes(total, axes) if kept else total
+        if operation in _SCANS:
+            return _scan(_SCANS[operation], *args, **named)  # type: ignore[arg-type]
         if operation in _MADE_OF_SUMS and func in decomposition_table:
             with self:
                 return decomposition_table[func](*args, **named)
@@ -154,6 +161,16 @@ class SerialSums(TorchDispatchMode):
         for part in rows.split(lanes, dim=1):
             total[:, : part.shape[1]] += part
         return total.sum(1).reshape(ordered.shape[: len(kept)])
+
+
+def _scan(
+    step: Callable[..., torch.Tensor], values: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    """Prefixes in the type of the values, one after the other: on a CPU, PyTorch's own are taken in fp64."""
+    rows = values.to(dtype).movedim(dim, 0).contiguous()
+    for before, now in itertools.pairwise(rows):
+        step(before, now, out=now)
+    return rows.movedim(0, dim)
 
 
 def _with_axes(values: torch.Tensor, axes: Sequence[int]) -> torch.Tensor:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 from fake_judge import FACTS, FakeJudge, evaluation, kernel
 
+from kernelblaster import RunConfig, open_environment
+from kernelblaster.api import environments
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.actions import KernelAction
 from kernelblaster.environment.baselines import EpisodeBaseline
@@ -132,3 +135,14 @@ def test_an_emulated_gpu_has_no_baseline_but_the_start(catalogue: Catalogue, jud
     with pytest.raises(UsageError, match="baseline"):
         episodes.reset(problem_id="L1_23", baseline="numpy")
     assert episodes.reset(problem_id="L1_23").baseline == "start"
+
+
+@pytest.mark.parametrize("baseline", ["eager", "compile", "best"])
+def test_a_server_whose_every_reset_would_be_refused_does_not_open(
+    baseline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulated = SimpleNamespace(facts=FACTS.model_copy(update={"kind": DeviceKind.EMULATED}))
+    monkeypatch.setattr(environments, "open_evaluator", lambda *_, **__: nullcontext(emulated))
+    with pytest.raises(UsageError, match="emulated") as refused, open_environment(RunConfig(), baseline=baseline):
+        pytest.fail("it opened")
+    assert "attainable" in (refused.value.hint or "")

@@ -137,7 +137,22 @@ def test_health_schema_and_task_lists_are_served(served) -> None:
     assert set(schema["action"]["properties"]) >= {"code", "language", "profile", "metadata"}
     assert set(schema["observation"]["properties"]) >= {"feedback", "speedup", "reward", "done"}
     assert "best_speedup" in schema["state"]["properties"]
+    for part, field in (("action", "sanitize"), ("observation", "floor_us"), ("state", "solved")):
+        assert schema[part]["properties"][field]["description"], "what a field means is told where it is declared"
     assert get(f"{served.url}/metadata")["name"] == "kernelblaster"
+
+
+def test_the_page_plays_an_episode_of_its_own_and_holds_no_slot(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENABLE_WEB_INTERFACE", "true")
+    with serving(catalogue) as found:
+        with urllib.request.urlopen(f"{found.url}/web/", timeout=60) as page:
+            assert page.headers["Content-Type"].startswith("text/html")
+        post(f"{found.url}/web/reset", {"problem_id": "L1_23"})
+        assert post(f"{found.url}/web/step", {"action": {"code": FASTER}})["reward"] == pytest.approx(1.0)
+        assert get(f"{found.url}/web/state")["problem_id"] == "L1_23_Softmax"
+        assert get(f"{found.url}/load")["sessions"]["open"] == 0
 
 
 def test_task_lists_have_types_and_places_that_exist(served, catalogue: Catalogue) -> None:

@@ -23,6 +23,7 @@ pytest.importorskip("openenv", reason="needs openenv: the extra env")
 from fake_judge import FakeJudge, evaluation, kernel
 from soaking import Served, ask, connected, drop, serving
 
+from kernelblaster.environment import client as clients
 from kernelblaster.environment.canaries import WatchedJudge, canary_problem
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.starting import StartingServer
@@ -103,6 +104,26 @@ def test_it_is_not_ready_before_it_can_judge_and_ready_then() -> None:
         _until(url, 200, ready=True)
         started.send_signal(signal.SIGINT)
         assert started.wait(60) == 0
+
+
+def test_a_client_waits_for_a_server_that_starts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(clients, "STARTING_S", 0.05)
+    with slow_server() as (started, url):
+        _until(url, 503)
+        opening = threading.Timer(0.3, lambda: print("open", file=started.stdin, flush=True))
+        opening.start()
+        with clients.kernrl_env(url.removesuffix("/health")).sync() as env:
+            assert env.reset(problem_id="L1_23").observation.problem_id == "L1_23_Softmax"
+        assert caplog.text.count("the server is starting") == 1
+
+
+def test_a_client_does_not_wait_where_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with pytest.raises(ConnectionError), clients.kernrl_env(url).sync():
+        pytest.fail("it connected")
 
 
 def test_an_interrupt_ends_it_while_it_starts() -> None:

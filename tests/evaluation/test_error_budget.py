@@ -285,6 +285,13 @@ def some_rows_off_by(x: torch.Tensor, share: float) -> torch.Tensor:
     return powers / sums
 
 
+def test_a_factor_is_named_where_one_makes_the_wrong_values(jury: Jury) -> None:
+    doubled = jury.judge(RELU, Precision.FP32, Distribution.DECLARED, lambda x: 2 * torch.relu(x))
+    least = jury.judge(RELU, Precision.FP32, Distribution.DECLARED, lambda x: x.clamp(max=0))
+    assert "2 times expected" in doubled.describe()
+    assert "times expected" not in least.describe()  # its zeros are wrong, too: no factor makes them
+
+
 def test_an_error_that_rows_share_shows_in_them_alone(jury: Jury) -> None:
     found = jury.judge(
         SOFTMAX, Precision.FP16, Distribution.OFFSET, lambda x: some_rows_off_by(x, 0.00115), declared=True

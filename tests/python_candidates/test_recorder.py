@@ -14,6 +14,7 @@ from kernelblaster.problems.problem import Precision
 from kernelblaster.python_candidates import recording
 from kernelblaster.python_candidates.plan import PlannedLaunch
 from kernelblaster.python_candidates.recording import has_triton, interpreter_folders, record
+from kernelblaster.sandbox.limits import CommandResult, ExceededLimit
 
 
 def test_refused_for_what_they_do_and_not_for_how_they_look(answers: Answers) -> None:
@@ -86,6 +87,13 @@ def test_a_recorder_that_cannot_start_is_the_machines_fault(monkeypatch: pytest.
         outcome = process.wait(60)
     with pytest.raises(MachineError):
         recording.read_recording(tmp_path, outcome, 1)
+
+
+def test_a_recording_that_takes_too_long_says_for_how_long_and_at_what(tmp_path: Path) -> None:
+    slow = CommandResult(code=-9, exceeded=ExceededLimit.TIME, output="compiling", output_bytes=9, seconds=300.0)
+    with pytest.raises(BuildFailure, match=r"300 s, in which Triton compiles") as refused:
+        recording.read_recording(tmp_path, slow, 1)
+    assert refused.value.log == "compiling"
 
 
 def test_a_recorder_has_a_users_name_without_a_list_of_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kernelblaster.config import RunConfig
 from kernelblaster.config.sources import load_config
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceKind
-from kernelblaster.environment.baselines import EpisodeBaseline, PytorchClock
+from kernelblaster.environment.baselines import EpisodeBaseline, PytorchClock, require_possible
 from kernelblaster.environment.canaries import WatchedJudge, canary_problem
 from kernelblaster.environment.catalogue import Catalogue
 from kernelblaster.environment.episode import EnvironmentSettings, KernelEnvironments
@@ -105,6 +105,7 @@ def open_environment(
     catalogue = environment_problems(config, dataset=dataset)
     catalogue.choose(asked)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator, WarmRecorders(SPARE) as recorders:
+        require_possible(settings.baseline, evaluator.facts)
         evaluator.record = recorders.record
         judge: Judge = evaluator
         if canary_minutes is not None:

@@ -20,7 +20,7 @@ MOST_MEASUREMENTS = 16
 class KernelAction(BaseModel):
     """A submission; only `code` is required."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     code: str
     """A `.cu` file or a Python module, or a reply that holds one in a fenced block; at most 256 KiB."""
@@ -43,7 +43,7 @@ class KernelAction(BaseModel):
 class ResetRequest(BaseModel):
     """What `reset` takes."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     seed: int | None = None
     """Decides which problem is drawn, and nothing else: input values of the judge stay secret. Where the problem is
@@ -73,6 +73,8 @@ class ResetRequest(BaseModel):
 
 class EpisodeState(BaseModel):
     """Where an episode stands."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     episode_id: str | None = None
     step_count: int = 0

@@ -68,6 +68,8 @@ _TOLD = {
     EpisodeBaseline.ATTAINABLE: "the time that a well-written kernel should reach",
 }
 
+_OTHERS = f"{EpisodeBaseline.ATTAINABLE}, {EpisodeBaseline.EXPERT} or {EpisodeBaseline.START}"
+
 
 @dataclass(frozen=True)
 class ChosenBaseline:
@@ -94,15 +96,19 @@ def fastest_of(baseline: EpisodeBaseline, known: KnownTimes) -> ModeTime | None:
     return min(found, key=lambda time: time.us) if found and len(found) == len(baseline.modes) else None
 
 
+def require_possible(baseline: EpisodeBaseline, facts: DeviceFacts) -> None:
+    """Raise UsageError where no problem has this baseline on a device of this kind."""
+    if baseline.modes and facts.kind is not DeviceKind.CUDA:
+        raise UsageError(
+            "PyTorch has no time on an emulated GPU: measured and modelled times are not compared",
+            hint=f"take {_OTHERS}",
+        )
+
+
 def no_time_of(baseline: EpisodeBaseline, problem: str, facts: DeviceFacts, workload: str) -> UsageError:
     """Why PyTorch cannot be the baseline of a problem."""
-    others = f"take {EpisodeBaseline.ATTAINABLE}, {EpisodeBaseline.EXPERT} or {EpisodeBaseline.START}"
-    if facts.kind is not DeviceKind.CUDA:
-        return UsageError(
-            "PyTorch has no time on an emulated GPU: measured and modelled times are not compared", hint=others
-        )
     return UsageError(
         f"PyTorch ({baseline}) was not timed on {problem}, {facts.name}, size {workload}, and cannot be here",
         hint="what ships is for size full, and not for kernrl; serve with --pytorch-times FILE, of `kernelblaster "
-        f"problems baseline`, or {others}",
+        f"problems baseline`, or take {_OTHERS}",
     )

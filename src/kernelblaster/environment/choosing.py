@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from kernelblaster.environment.baselines import ChosenBaseline, EpisodeBaseline, fastest_of, no_time_of
+from kernelblaster.environment.baselines import (
+    ChosenBaseline,
+    EpisodeBaseline,
+    fastest_of,
+    no_time_of,
+    require_possible,
+)
 from kernelblaster.environment.catalogue import problem_identifier
 from kernelblaster.environment.judging import SharedJudge
 from kernelblaster.evaluation.against_pytorch import baseline_time
@@ -15,6 +21,7 @@ def choose_baseline(kind: EpisodeBaseline, problem: Problem, judge: SharedJudge,
 
     Raises UsageError where there is none, ProblemError, DeviceError, EnvironmentBusy.
     """
+    require_possible(kind, judge.facts)
     if kind is EpisodeBaseline.START:
         return ChosenBaseline(kind)
     if kind is EpisodeBaseline.EXPERT:

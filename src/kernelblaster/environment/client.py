@@ -7,11 +7,13 @@ the silence of a long generation.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from typing import Any
+from typing import Any, Self
 
 from openenv.core import EnvClient
 from openenv.core.client_types import StepResult
+from websockets.exceptions import InvalidStatus
 
 from kernelblaster.environment.actions import EpisodeState, KernelAction
 from kernelblaster.environment.fair_queue import retry_after
@@ -19,6 +21,9 @@ from kernelblaster.environment.observation import KernelObservation
 
 ANSWER_S = 900.0
 PONG_S = 300.0
+STARTING_S = 2.0
+"""Between two tries while a server says that it starts."""
+_log = logging.getLogger(__name__)
 
 
 class KernelEnvClient(EnvClient[KernelAction, KernelObservation, EpisodeState]):
@@ -27,6 +32,21 @@ class KernelEnvClient(EnvClient[KernelAction, KernelObservation, EpisodeState]):
     def __init__(self, base_url: str | None = None, **arguments: Any) -> None:
         limits = {"message_timeout_s": ANSWER_S, "websocket_ping_timeout_s": PONG_S}
         super().__init__(base_url, **{**limits, **arguments})
+
+    async def _connect_async(self) -> Self:
+        """A connection, once a server that starts is ready: for as long as an answer may take."""
+        until, told = time.monotonic() + ANSWER_S, False
+        while True:
+            try:
+                await super()._connect_async()
+                return self
+            except ConnectionError as error:
+                if not _starts(error) or time.monotonic() + STARTING_S > until:
+                    raise
+                if not told:
+                    _log.warning("the server is starting, as its /health says; waiting for it")
+                told = True
+                await asyncio.sleep(STARTING_S)
 
     async def _step_async(self, action: KernelAction, **arguments: Any) -> StepResult[KernelObservation]:
         """A step that comes back when the server is busy, for as long as an answer may take."""
@@ -51,6 +71,11 @@ class KernelEnvClient(EnvClient[KernelAction, KernelObservation, EpisodeState]):
 
     def _parse_state(self, payload: dict[str, Any]) -> EpisodeState:
         return EpisodeState.model_validate(payload)
+
+
+def _starts(error: ConnectionError) -> bool:
+    """Whether the server refused a socket with 503, as it does until it can judge."""
+    return isinstance(error.__cause__, InvalidStatus) and error.__cause__.response.status_code == 503
 
 
 kernrl_env = KernelEnvClient

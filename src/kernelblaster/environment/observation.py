@@ -28,7 +28,7 @@ NO_CODE = "no_code"
 class KernelObservation(BaseModel):
     """One observation. What is not known is None or empty, never a number in its place."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
     done: bool = False
     reward: float | None = None
@@ -53,7 +53,7 @@ class KernelObservation(BaseModel):
     max_diff: float | None = None
     """Largest error against the reference; None when it is unknown or infinite."""
     language: str = ""
-    """What the submission was written in: `cuda` or `triton`; empty where there was none."""
+    """What the submission was written in: `cuda`, `triton` or `inline`; empty where there was none."""
     tier: Tier | None = None
     """How far it was judged; None at reset, and where there was no source."""
     verdict: str = ""

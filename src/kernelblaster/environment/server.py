@@ -178,14 +178,18 @@ def create_app(
         judging: serve a trainer's `RemoteJudge`, too, which is told all of an evaluation.
     """
     census = SessionCensus(capacity)
-    app: FastAPI = openenv_app(
-        partial(KernelEnvironment, environments, census),
-        ServedAction,
-        ServedObservation,
-        env_name=NAME,
-        concurrency_config=ConcurrencyConfig(max_concurrent_envs=capacity),
-        state_cls=ServedState,
-    )
+    created = IN_REQUEST.set(True)  # the session of OpenEnv's page, which begins here, holds no slot
+    try:
+        app: FastAPI = openenv_app(
+            partial(KernelEnvironment, environments, census),
+            ServedAction,
+            ServedObservation,
+            env_name=NAME,
+            concurrency_config=ConcurrencyConfig(max_concurrent_envs=capacity),
+            state_cls=ServedState,
+        )
+    finally:
+        IN_REQUEST.reset(created)
     app.add_exception_handler(RequestRefused, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _invalid)

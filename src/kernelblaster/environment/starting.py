@@ -29,7 +29,7 @@ class StartingServer:
 
         class Handler(BaseHTTPRequestHandler):
             timeout = _CONNECTION_S
-            protocol_version = "HTTP/1.0"
+            protocol_version = "HTTP/1.1"  # clients of websockets read no other
 
             def _answer(self) -> None:
                 body = json.dumps(starting.told).encode()
@@ -37,6 +37,7 @@ class StartingServer:
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.send_header("Retry-After", str(RETRY_AFTER_S))
+                self.send_header("Connection", "close")
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(body)

@@ -33,13 +33,17 @@ from kernelblaster.python_candidates.plan import (
     Refusal,
 )
 from kernelblaster.sandbox.isolation import SHARED_PREFIXES, FileView, SystemView
-from kernelblaster.sandbox.limits import CommandResult, Limits
+from kernelblaster.sandbox.limits import CommandResult, ExceededLimit, Limits
 from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_environment
 from kernelblaster.sandbox.text import printable
 from kernelblaster.storage.bounded_io import read_bounded
 
 TIMEOUT_S = 300.0
 """Of a recording: Triton compiles a large kernel in seconds, each size in turn."""
+TOO_SLOW = (
+    f"recording took more than {TIMEOUT_S:.0f} s, in which Triton compiles each kernel for each size; "
+    "unrolled code takes it longest: write shorter kernels, or loops that stay loops"
+)
 _LIMITS = Limits(
     memory_bytes=16 << 30, file_bytes=256 << 20, disk_bytes=2 << 30, tasks=128, output_bytes=16 << 20, forks=True
 )
@@ -166,6 +170,8 @@ def read_recording(scratch: Path, outcome: CommandResult, sizes: int) -> Candida
     answer = scratch / ANSWER
     if not outcome.ok or not os.path.lexists(answer):
         require_sound_recorder()
+        if outcome.exceeded is ExceededLimit.TIME:
+            raise BuildFailure(BuildFailureKind.COMPILE, TOO_SLOW, outcome.output[-_MOST_LOG:])
         raise BuildFailure(
             BuildFailureKind.COMPILE,
             f"the process that records the candidate {outcome.describe()}",

@@ -363,7 +363,7 @@ def _take_wrong(
     findings.low_corner = [min(pair) for pair in zip(findings.low_corner or corner, corner, strict=True)]
     if findings.wrong == 0:
         some = where[:: max(count // _KEPT_WRONG, 1)]
-        findings.factor = _constant_factor(got[some] / expected[some])
+        findings.factor = _constant_factor(got[some], expected[some])
     findings.wrong += count
 
 
@@ -374,8 +374,11 @@ def _untouched(stored: torch.Tensor, poison: int) -> torch.Tensor:
     return stored.view(_INTEGERS[width]) == pattern
 
 
-def _constant_factor(ratios: torch.Tensor) -> float | None:
-    """The one factor between got and expected, if at least eight wrong elements share it within 2 %."""
+def _constant_factor(got: torch.Tensor, expected: torch.Tensor) -> float | None:
+    """The one factor between them, if at least eight wrong elements share it within 2 %, and no zero became another."""
+    if bool(((expected == 0) & (got != 0)).any()):
+        return None
+    ratios = got / expected
     ratios = ratios[torch.isfinite(ratios)]
     if ratios.numel() < 8:
         return None

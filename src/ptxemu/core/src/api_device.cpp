@@ -12,8 +12,9 @@ namespace {
 
 using namespace ptxemu;
 
-// Limits as a program has set them, from the defaults of a GPU; local memory and the output of printf have none here.
-size_t stack_bytes = 1024, printf_bytes = 1 << 20;
+// Limits as a program has set them, from the defaults of a GPU; local memory and the output of printf have none here,
+// and no line persists in L2.
+size_t stack_bytes = 1024, printf_bytes = 1 << 20, persisting_bytes = 0;
 
 int as_int(u64 value) { return static_cast<int>(value); }
 
@@ -289,6 +290,7 @@ cudaError_t cudaDeviceReset() { return runtime().sticky(); }
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
     if (limit == cudaLimitStackSize) stack_bytes = value;
     if (limit == cudaLimitPrintfFifoSize) printf_bytes = value;
+    if (limit == cudaLimitPersistingL2CacheSize) persisting_bytes = value;
     if (limit != cudaLimitMallocHeapSize || runtime().heap.resize(value)) return cudaSuccess;
     return runtime().fail(cudaErrorInvalidValue);
 }
@@ -296,6 +298,7 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
     switch (limit) {
         case cudaLimitStackSize: *value = stack_bytes; break;
         case cudaLimitPrintfFifoSize: *value = printf_bytes; break;
+        case cudaLimitPersistingL2CacheSize: *value = persisting_bytes; break;
         case cudaLimitMallocHeapSize: *value = runtime().heap.bytes(); break;
         default: return runtime().lacks("device limit " + std::to_string(static_cast<int>(limit)));
     }

@@ -28,6 +28,10 @@ int main(int count, char** words) {
     size_t bytes;
     cudaDeviceSetLimit(cudaLimitStackSize, 4096);
     cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 8192);
+    if (cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) != cudaSuccess || bytes != 0) return 1;
+    cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 20);
+    if (cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) != cudaSuccess || bytes != 1 << 20) return 1;
+    cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0);
     if (cudaDeviceGetLimit(&bytes, cudaLimitStackSize) != cudaSuccess || bytes != 4096) return 1;
     if (cudaDeviceGetLimit(&bytes, cudaLimitPrintfFifoSize) != cudaSuccess || bytes != 8192) return 1;
     cuDeviceTotalMem(&bytes, 0);

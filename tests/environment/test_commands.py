@@ -74,6 +74,16 @@ def test_a_model_is_scored_once_its_replies_are_there(
     assert (kept["overall"], kept["levels"]) == (done["overall"], done["levels"])
 
 
+def test_without_a_model_nothing_is_evaluated_and_no_device_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(model_evaluation, "open_environment", lambda *_, **__: pytest.fail("a device was opened"))
+    with pytest.raises(UsageError, match="no model to evaluate") as refused:
+        invoke("eval", "L1_23", "--to", str(tmp_path))
+    assert "batch_exchange" in (refused.value.hint or "")
+
+
 @pytest.mark.parametrize(("language", "episodes"), [("cuda", 20), ("triton", 10)])
 @pytest.mark.parametrize("turns", [("--turns", "1"), ()])
 def test_the_tables_of_the_evaluation_on_a_gpu_are_what_its_turns_say(

@@ -12,7 +12,7 @@ from kernelblaster.api.environments import open_environment
 from kernelblaster.api.evaluating import Tell
 from kernelblaster.api.own_parts import require_model
 from kernelblaster.api.problems import DatasetName
-from kernelblaster.config import RunConfig
+from kernelblaster.config import ModelConfig, RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.actions import MAX_TURNS, MOST_TURNS
@@ -24,6 +24,7 @@ from kernelblaster.environment.samples import EvalHeader, SampleStore, Turn, kep
 from kernelblaster.environment.scores import Episode, Scores, scores_by_level, scores_of
 from kernelblaster.environment.submission import Language, require_judged
 from kernelblaster.errors import ExitCode, UsageError
+from kernelblaster.models.backends import shipped_recording
 from kernelblaster.models.base import ChatModel
 from kernelblaster.models.counted import CountedModel
 from kernelblaster.models.default_caps import with_default_cap
@@ -158,7 +159,7 @@ def evaluate_model(
     require_model(model)
     require_callable("on_turn", on_turn)
     if model is None:
-        config = config.model_copy(update={"model": choose_model_config(config.model).config})
+        config = config.model_copy(update={"model": _model_config(config.model)})
     with open_environment(
         config,
         dataset=dataset,
@@ -199,6 +200,17 @@ def _language(name: str) -> Language:
         raise UsageError(f"there is no language {name!r} here", hint=f"choose from {', '.join(Language)}") from error
     require_judged(language)
     return language
+
+
+def _model_config(asked: ModelConfig) -> ModelConfig:
+    """Which model is played. Raises UsageError where none is named: what ships are answers to searches."""
+    chosen = choose_model_config(asked).config
+    if chosen.recording == shipped_recording():
+        raise UsageError(
+            "there is no model to evaluate: the shipped recording answers searches alone",
+            hint="set OPENAI_API_KEY, or give --base-url, --model-kind batch_exchange or --recording FILE",
+        )
+    return chosen
 
 
 def _require(samples: int, turns: int) -> None:

@@ -320,7 +320,30 @@ ptxas info    : Used 168 registers
 """
 
 
-@pytest.mark.parametrize("imitated", [REPORT.replace("168", "8"), REPORT, *REPORT.splitlines(keepends=True)[1:]])
+CALLED = REPORT[REPORT.index("ptxas info    : Function") : REPORT.index("ptxas info    : Used")].replace(
+    "for k", "for f"
+)
+
+
+def test_a_function_that_two_kernels_call_is_no_imitation() -> None:
+    found = parse_resources(REPORT + CALLED + REPORT.replace("'k'", "'l'").replace("for k", "for l") + CALLED, list)
+    assert [kernel.symbol for kernel in found] == ["k", "l"]
+
+
+def test_kernels_may_call_a_function_that_is_not_inlined(builder: CandidateBuilder, harness: Harness) -> None:
+    function = "__device__ __noinline__ int twice(int value) { return value * value + 3; }\n"
+    kernels = "".join(
+        f"__global__ void kernel_{name}(int* at) {{ at[threadIdx.x] = twice(at[threadIdx.x] + {name}); }}\n"
+        for name in "12"
+    )
+    build = builder.program(f"{function}{kernels}{CANDIDATE}", harness)
+    assert {"kernel_1", "kernel_2"} <= {resources.name.partition("(")[0] for resources in build.resources}
+
+
+@pytest.mark.parametrize(
+    "imitated",
+    [CALLED.replace("for f", "for k"), REPORT.replace("168", "8"), REPORT, *REPORT.splitlines(keepends=True)[1:]],
+)
 def test_a_message_that_imitates_ptxas_is_found_out(imitated: str) -> None:
     """Wherever in the log it comes to stand: the figures decide how many warps the emulated device holds at once."""
     lines = REPORT.splitlines(keepends=True)

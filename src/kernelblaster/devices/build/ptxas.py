@@ -26,11 +26,14 @@ def parse_resources(report: str, demangle: Callable[[Sequence[str]], Sequence[st
     Raises:
         BuildFailure: POLICY, something is said twice or out of turn. Messages of the source stand in the same log, and
             can look like lines of ptxas; they cannot take away those that ptxas has written.
+
+    Of a function that is called and not inlined ptxas tells the stack, too, once for each kernel that calls it.
     """
     stacks: dict[str, tuple[int, int, int]] = {}
     used: dict[str, tuple[int, int]] = {}
     losses: dict[str, list[str]] = {}
     entries: set[str] = set()
+    called: set[str] = set()
     entry = function = None
     for line in report.splitlines():
         if _LOSS in line:
@@ -43,12 +46,17 @@ def parse_resources(report: str, demangle: Callable[[Sequence[str]], Sequence[st
         elif line.startswith(_SAYS) and (match := _PROPERTIES.search(line)):
             function = _once(match[1] if function is None else None, stacks)
         elif match := _STACK.match(line):
-            stacks[_once(function, stacks)] = (int(match[1]), int(match[2]), int(match[3]))
+            if function is not None and function != entry:
+                called.add(function)
+            else:
+                stacks[_once(function, stacks)] = (int(match[1]), int(match[2]), int(match[3]))
             function = None
         elif line.startswith(_SAYS) and (match := _REGISTERS.search(line)):
             shared = _SHARED.search(line)
             used[_once(entry, used)] = (int(match[1]), int(shared[1]) if shared else 0)
             entry = None
+    for symbol in called:
+        _once(symbol, entries)
     symbols = [symbol for symbol in used if symbol in stacks]
     return tuple(
         _resources(symbol, name, used[symbol], stacks[symbol], losses.get(symbol, ()))

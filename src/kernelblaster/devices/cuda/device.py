@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -46,6 +47,8 @@ from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_worki
 from kernelblaster.sandbox.limits import Limits
 
 _LOG = logging.getLogger(__name__)
+_TRYING = threading.Lock()
+"""Held while a program tries whether it reaches the GPU: one thread does so for all, for CUDA starts one at a time."""
 FLUSH_FACTOR = 2
 """The flush writes this many times the L2 before each sample."""
 
@@ -98,7 +101,8 @@ class CudaDevice:
 
     @cached_property
     def _isolation(self) -> Isolation:
-        return self._bounds.isolation or reaching_isolation(self._tools)
+        with _TRYING:
+            return self._bounds.isolation or reaching_isolation(self._tools)
 
     @cached_property
     def _limits(self) -> Limits:
@@ -117,7 +121,9 @@ class CudaDevice:
 
     @cached_property
     def _shows_little(self) -> bool:
-        return suffices_for_the_gpu(self._tools, self._isolation)
+        isolation = self._isolation
+        with _TRYING:
+            return suffices_for_the_gpu(self._tools, isolation)
 
     @property
     def _recipes(self) -> Recipes:

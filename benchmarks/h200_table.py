@@ -6,11 +6,10 @@
 
 The first needs a GPU. It compiles all kernels side by side, then times problem by problem and writes each row to FILE
 (JSON lines) as soon as it is there; a problem with a row is not measured again, so that a run that was cut off, or has
-used up its minutes, is continued by the same command. The second puts the rows into docs/results/h200_baseline.json,
-their tables into docs/results/h200.md, and their picture and headline into README.md; it refuses where a shipped kernel
-has no row, and rows in which launches of PyTorch were not hidden. The third puts PyTorch's times of `problems baseline`
-beside the kernels' times of h200_baseline.json, into a section of their own, the picture and the headline: both by the
-same rule, in two sittings.
+used up its minutes, is continued by the same command. The second puts the rows into docs/results/h200_baseline.json
+and their tables into docs/results/h200.md; it refuses where a shipped kernel has no row, and rows in which launches of
+PyTorch were not hidden. The third puts PyTorch's times of `problems baseline` beside the kernels' times of
+h200_baseline.json, into a section of their own: both by the same rule, in two sittings.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
-from results_picture import DARK, LIGHT, picture
 from results_table import LABELS, better_baseline, geometric_mean, render, time_cell
 
 from kernelblaster.config import RunConfig
@@ -48,9 +46,6 @@ CONFIG = RunConfig(device=DeviceKind.CUDA, precision=Precision.FP16)
 HEADING = "## Beside PyTorch\n"
 TWO_HEADING = "## Beside PyTorch with launches hidden\n"
 SAID = "Made by `python benchmarks/h200_table.py`.\n"
-README = RESULTS.parents[1] / "README.md"
-IMAGES = RESULTS.parent / "images"
-BEGIN, END = "<!-- h200 -->\n", "<!-- /h200 -->\n"
 
 
 @dataclass(frozen=True)
@@ -132,10 +127,6 @@ def write(rows: list[BaselineRow]) -> None:
     )
     if changed != 1:
         raise SystemExit(f"{page} has no section of that heading")
-    told = with_headline(README.read_text(), rows)
-    for name, colours in (("h200.svg", LIGHT), ("h200-dark.svg", DARK)):
-        (IMAGES / name).write_text(picture(rows, colours))
-    README.write_text(told)
     (RESULTS / "h200_baseline.json").write_bytes(TypeAdapter(list[BaselineRow]).dump_json(rows) + b"\n")
     page.write_text(text)
 
@@ -158,10 +149,6 @@ def write_two_sittings(times: Path) -> None:
     if changed != 1:
         raise SystemExit(f"{page} has no section of that heading")
     page.write_text(text)
-    for name, colours in (("h200.svg", LIGHT), ("h200-dark.svg", DARK)):
-        (IMAGES / name).write_text(picture(rows, colours))
-    how = "kernels and PyTorch\nby one rule in two sittings, launches hidden"
-    README.write_text(with_headline(README.read_text(), rows, how))
 
 
 def beside(row: BaselineRow, found: PytorchTimes) -> BaselineRow:
@@ -196,27 +183,6 @@ def two_sittings(rows: list[BaselineRow]) -> str:
     faster = sum(ratio > 1 for ratio in ratios)
     lines += ["", f"Geometric mean: {geometric_mean(ratios):.2f}; faster on {faster} of {len(ratios)}.", "", ""]
     return "\n".join(lines)
-
-
-def with_headline(
-    readme: str, rows: list[BaselineRow], how: str = "launches hidden for both\nsides, timed in turns"
-) -> str:
-    """The README with what the rows say between its marks. Raises SystemExit where it has none."""
-    ratios = [ratio for ratio in map(better_baseline, rows) if ratio is not None]
-    first = rows[0]
-    told = (
-        f"**{geometric_mean(ratios):.2f} times** the speed of the fastest of PyTorch eager and torch.compile's modes:\n"
-        f"geometric mean over the final kernels of {len(ratios)} KernelBench problems at full shapes "
-        f"({first.device.name}, {first.precision},\nPyTorch {first.torch}, no library calls), {how}; "
-        f"faster on {sum(ratio > 1 for ratio in ratios)} of {len(ratios)}.\n"
-        "[docs/results/h200.md](docs/results/h200.md) has every time.\n\n<picture>\n"
-        '  <source media="(prefers-color-scheme: dark)" srcset="docs/images/h200-dark.svg">\n'
-        '  <img src="docs/images/h200.svg" alt="PyTorch\'s time over the final kernel\'s, per problem">\n</picture>\n'
-    )
-    text, changed = re.subn(rf"{BEGIN}.*?{END}", lambda _: BEGIN + told + END, readme, flags=re.DOTALL)
-    if changed != 1:
-        raise SystemExit(f"README.md has no {BEGIN.strip()}")
-    return text
 
 
 def main() -> None:

@@ -5,7 +5,7 @@
     python benchmarks/forty/forty.py keep ARCHIVE             # into docs/results/forty: run.tar.gz and the requests
     python benchmarks/forty/forty.py prompts FOLDER           # FOLDER/ID.md for each request without a reply
     python benchmarks/forty/forty.py replies FOLDER           # FOLDER/ID.md, where written, become replies
-    python benchmarks/forty/forty.py table                    # docs/results/forty/results.md
+    python benchmarks/forty/forty.py table                    # docs/results/forty/results.md, README.md
     python benchmarks/forty/forty.py unpack FOLDER | pack FOLDER [ARCHIVE]
 
 `run` goes on from docs/results/forty/run.tar.gz with the replies that have come. It writes its archive again and
@@ -24,6 +24,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+import headline
 from archive import EXCHANGE, pack, unpack
 from outcomes import render, rows_of, stage_seconds
 from problems import NAMES, RESULTS, make_dataset
@@ -90,15 +91,17 @@ def keep(archive: Path) -> None:
             shutil.copyfile(requests, RESULTS / EXCHANGE / requests.name)
 
 
-def table() -> str:
-    """The page of results."""
+def table() -> None:
+    """Write the page of results, and what README.md says of them."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         unpack(ARCHIVE, place)
         layout = layout_of(place)
         record = read_record(layout.record)
-        facts = f"{record.device.name}, driver {record.device.driver_version}"
-        return render(rows_of(layout), facts)
+        rows, gpu = rows_of(layout), record.device.name
+    text = render(rows, f"{gpu}, driver {record.device.driver_version}")
+    (RESULTS / "results.md").write_text(text, encoding="utf-8")
+    headline.write(rows, gpu)
 
 
 def layout_of(place: Path) -> RunLayout:
@@ -121,7 +124,7 @@ def main() -> int:
         act = write_prompts if given.way == "prompts" else hand_in
         print("\n".join(act(RESULTS / EXCHANGE, given.folder)))
     elif given.way == "table":
-        (RESULTS / "results.md").write_text(table(), encoding="utf-8")
+        table()
     else:
         return run(given) if given.way == "run" else start(given)
     return 0

@@ -75,10 +75,14 @@ class Row:
         return mode, self.pytorch_us[mode]
 
     @property
+    def own_us(self) -> float | None:
+        """What counts as its time: the final kernel's, else the fastest so far, else the start's."""
+        return self.final_us or (None if self.ended else self.so_far_us) or self.start_us
+
+    @property
     def ratio(self) -> float:
         """The fastest of PyTorch's modes over its own time; 1 without a correct kernel."""
-        own = self.final_us or (None if self.ended else self.so_far_us) or self.start_us
-        return 1.0 if own is None else self.fastest[1] / own
+        return 1.0 if self.own_us is None else self.fastest[1] / self.own_us
 
 
 def shipped_times_of(name: str, facts: DeviceFacts) -> PytorchTimes | None:

@@ -5,6 +5,7 @@ A form is one kernel around one instruction or a few, with the values that the P
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -105,6 +106,26 @@ def _scalar() -> Suite:
         -1,
         len(cases) * test_operations.LANES,
         "bit for bit against exact arithmetic; approximations within the bound of their case, on a GPU of the PTX ISA",
+    )
+
+
+def as_ptxas_makes_it(form: str, why: str) -> bool:
+    """Whether what a GPU gets otherwise of a scalar form, as `against_gpu` tells it, is what ptxas' machine code gives:
+    of as many of its values, and the same ones as far as they are written out."""
+    case = next((one for one in test_operations.CASES if one.text == form), None)
+    count = re.search(rf"(\d+) of {test_operations.LANES} values", why)
+    if case is None or case.assembled is None or count is None:
+        return False
+    differ = 0
+    for lane in test_operations.operands(case):
+        values = [
+            test_operations.number_of(kind, x, flush=case.flush) for kind, x in zip(case.sources, lane, strict=True)
+        ]
+        differ += not test_operations.agrees(case, case.assembled(*values), test_operations.expected_bits(case, lane))
+    told = re.findall(r"of ((?:0x[0-9a-f]+(?:, )?)+) the GPU gives (0x[0-9a-f]+)", why)
+    return differ == int(count[1]) and all(
+        test_operations.as_assembled(case, tuple(int(one, 16) for one in lane.split(", ")), int(got, 16))
+        for lane, got in told
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -73,25 +75,43 @@ def test_products_hold(tmp_path: Path) -> None:
     assert [row["form"] for row in rows if row["differs"]] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "cases"),
-    [
-        ("tensor_maps", ("loads", "swizzles", "im2col", "clusters", "refusals", "unaligned")),
-        ("tensor_stores", ("apart", "guesses")),
-        ("tensor_path", ("ring", "staged")),
-        ("bulk_copies", ("ring", "library", "memcpy_async", "honest")),
-        ("ordinary", ("graph", "circle", "child", "boxes", "heap", "small_heap", "one_device")),
-        ("endings", ("pinned", "registered", "too_large")),
-        ("refused_calls", ("ignored", "asked", "fine")),
-        ("driver", ("text", "library", "errors", "mixed")),
-        ("driver_arrays", ("arrays", "boxes", "textures", "pyramid", "graphs", "captured")),
-        ("levels", ("mipmaps", "cubes", "faces", "layers", "borders")),
-        ("textures", ("plane", "pitched", "memory", "boxes", "gathered", "surfaces", "trapped")),
-    ],
-)
-def test_programs_end_as_on_the_emulator(tmp_path: Path, name: str, cases: tuple[str, ...]) -> None:
-    program = tmp_path / name
-    flags = ["-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(program), "-lcuda"]
-    subprocess.run([str(CudaToolkit.find().nvcc), *flags, str(PROGRAMS / f"{name}.cu")], check=True)
-    codes = {case: subprocess.run([str(program), case], timeout=120, check=False).returncode for case in cases}
-    assert codes == dict.fromkeys(cases, 0)
+CASES = {
+    "tensor_maps": ("loads", "swizzles", "im2col", "clusters", "refusals", "unaligned"),
+    "tensor_stores": ("apart", "guesses"),
+    "tensor_path": ("ring", "staged"),
+    "bulk_copies": ("ring", "library", "memcpy_async", "honest"),
+    "ordinary": ("graph", "circle", "child", "boxes", "heap", "small_heap", "one_device"),
+    "endings": ("pinned", "registered", "too_large"),
+    "refused_calls": ("ignored", "asked", "fine"),
+    "driver": ("text", "library", "errors", "mixed"),
+    "driver_arrays": ("arrays", "boxes", "textures", "pyramid", "graphs", "captured"),
+    "levels": ("mipmaps", "cubes", "faces", "layers", "borders"),
+    "textures": ("plane", "pitched", "memory", "boxes", "gathered", "surfaces", "trapped"),
+}
+SIDE_BY_SIDE = 8
+"""Programs that are built or run at a time: nvcc takes seconds, and so does a process until it has a context."""
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], dict[str, int]]]:
+    """Exit codes of a program's cases; all programs are under way from the first one on that is asked for."""
+    folder, nvcc = tmp_path_factory.mktemp("programs"), CudaToolkit.find().nvcc
+
+    def end(program: Path, case: str) -> int:
+        return subprocess.run([str(program), case], timeout=120, check=False).returncode
+
+    def start(name: str) -> dict[str, Future[int]]:
+        flags = ["-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(folder / name), "-lcuda"]
+        subprocess.run([str(nvcc), *flags, str(PROGRAMS / f"{name}.cu")], check=True)
+        return {case: running.submit(end, folder / name, case) for case in CASES[name]}
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as running, ThreadPoolExecutor(SIDE_BY_SIDE) as building:
+        started = {name: building.submit(start, name) for name in CASES}
+        yield lambda name: {case: ended.result() for case, ended in started[name].result().items()}
+        for pool in (building, running):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_programs_end_as_on_the_emulator(codes: Callable[[str], dict[str, int]], name: str) -> None:
+    assert codes(name) == dict.fromkeys(CASES[name], 0)

@@ -201,9 +201,9 @@ def otherwise(measured: Mapping[str, Mapping[str, str]]) -> list[str]:
         return []
     rows = [f"| `{form}` | {_first(differing[form])} |" for form in assembled]
     return [
-        f"An H200 does not agree with {len(differing)} forms. Of {len(assembled)} ptxas 13.0 makes machine code that does",
-        "not do what the PTX ISA says: read by hand, it gives what the H200 gave, of as many values. The emulator does what",
-        "the ISA says.",
+        f"An H200 does not agree with {len(differing)} forms. Of {len(assembled)} ptxas 13.0 makes machine code that",
+        "does not do what the PTX ISA says: read by hand, it gives what the H200 gave, of as many values. The emulator",
+        "does what the ISA says.",
         "",
         *(["| form | of its values |", "|---|---|", *rows, ""] if rows else []),
         *(["Others:", "", *others, ""] if others else ["Otherwise no form differs.", ""]),

@@ -36,6 +36,8 @@ def cut_off(layout: RunLayout, name: str) -> Path:
     directory = layout.run / "level1" / name
     journal = Journal(directory / JOURNAL)
     place = {"problem": f"level1/{name[:3]}", "slot": "r1/rollout-0/step-1"}
+    started = {"verdict": "correct", "reason": "", "median_us": 4.0, "floor_fraction": None, "modelled": False}
+    journal.emit(ev.StartProfiled(problem=place["problem"], slot=f"{place['problem']}/start", **started))
     journal.emit(
         ev.Evaluated(
             **place,
@@ -75,6 +77,7 @@ def test_a_search_that_waits_is_not_called_interrupted(layout: RunLayout) -> Non
 def test_an_unfinished_search_tells_what_it_has(layout: RunLayout) -> None:
     found = row_on_disk(cut_off(layout, "023_Softmax"))
     assert (found.name, found.verdicts, found.transitions) == ("Softmax", {"correct": 1}, 1)
+    assert "4.00x" in found.reason, "its start took 4 us, its fastest reply 1"
     assert summary(found).exit_code is ExitCode.INTERRUPTED
     assert summary(found).geometric_mean is None
 

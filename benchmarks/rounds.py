@@ -46,9 +46,9 @@ def counts(result: TrustResult) -> str:
     )
 
 
-def _cell(row: TrustRow | None) -> str:
+def _cell(row: TrustRow | None, missing: str = "not judged") -> str:
     if row is None:
-        return "not judged"
+        return missing
     ratio = f" ({row.speedup:.2f}x)" if row.speedup is not None and side(row) != "refused" else ""
     return f"**{row.outcome}{ratio}**" if side(row) == "through" or not row.right else f"{row.outcome}{ratio}"
 
@@ -60,7 +60,8 @@ def _table(
     yield "| kernel | problem | what it does | at first | now | note |"
     yield "|---|---|---|---|---|---|"
     for kernel in kernels:
-        cells = (_cell(found[0].get(kernel.name)), "" if again is None else _cell(found[1].get(kernel.name)))
+        now = "" if again is None else _cell(found[1].get(kernel.name), "not judged again")
+        cells = (_cell(found[0].get(kernel.name)), now)
         does = kernel.does.replace("|", "\\|")
         yield f"| {kernel.name} | {kernel.problem} | {does} | {cells[0]} | {cells[1]} | {notes.get(kernel.name, '')} |"
 

@@ -330,14 +330,47 @@ def test_a_function_that_two_kernels_call_is_no_imitation() -> None:
     assert [kernel.symbol for kernel in found] == ["k", "l"]
 
 
-def test_kernels_may_call_a_function_that_is_not_inlined(builder: CandidateBuilder, harness: Harness) -> None:
-    function = "__device__ __noinline__ int twice(int value) { return value * value + 3; }\n"
-    kernels = "".join(
-        f"__global__ void kernel_{name}(int* at) {{ at[threadIdx.x] = twice(at[threadIdx.x] + {name}); }}\n"
-        for name in "12"
-    )
-    build = builder.program(f"{function}{kernels}{CANDIDATE}", harness)
-    assert {"kernel_1", "kernel_2"} <= {resources.name.partition("(")[0] for resources in build.resources}
+# What ptxas tells more than once, or outside of a kernel: functions that are called, by name, by pointer, by table, by
+# themselves; and what it warns of beside its figures.
+CALLS = """
+#include <cassert>
+#include <cooperative_groups.h>
+#include <cstdio>
+__device__ __noinline__ int twice(int value) { return value * value + 3; }
+template <typename T> __device__ __noinline__ T cubed(T value) { return value * value * value + T(1); }
+__device__ __noinline__ int steps(int n) { return n < 2 ? n : steps(n - 1) + steps(n - 2); }
+__device__ int first(int value) { return value + 1; }
+__device__ int second(int value) { return value * 7; }
+__device__ int (*table[2])(int) = {first, second};
+struct Base { __device__ virtual int of(int value) const = 0; };
+struct One : Base { __device__ int of(int value) const override { return value + 1; } };
+struct Two : Base { __device__ int of(int value) const override { return value * 2; } };
+__device__ int all(int* at, int step) {
+    One one;
+    Two two;
+    const Base* chosen = at[0] > step ? static_cast<const Base*>(&one) : &two;
+    assert(at[1] >= 0);
+    if (at[2] == 77) printf("%d\\n", step);
+    const int by_name = twice(at[3]) + cubed(at[4]) + int(cubed(float(at[5]))) + steps(at[6]);
+    return by_name + table[at[7] & 1](step) + chosen->of(step);
+}
+__global__ void __launch_bounds__(1024, 2) kernel_1(int* at) { at[threadIdx.x] = all(at, 1); }
+__global__ void __cluster_dims__(2) kernel_2(int* at) {
+    cooperative_groups::this_cluster().sync();
+    at[threadIdx.x] = all(at, 2);
+}
+namespace { template <int N> __global__ void __maxnreg__(64) kernel_3(int* at) { at[threadIdx.x] = all(at, N); } }
+void launch_all(int* at) {
+    const auto launch = [at](auto kernel) { kernel<<<2, 32>>>(at); };
+    launch(kernel_1), launch(kernel_2), launch(kernel_3<3>), launch(kernel_3<4>);
+}
+"""
+
+
+def test_kernels_may_call_functions_that_are_not_inlined(builder: CandidateBuilder, harness: Harness) -> None:
+    build = builder.program(CALLS + CANDIDATE, harness)
+    told = " ".join(resources.symbol for resources in build.resources)
+    assert [told.count(kernel) for kernel in ("kernel_1", "kernel_2", "kernel_3", "copy")] == [1, 1, 2, 1]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from conformance_compare import COUNTERS, POINTS, Comparison, Counter, limiters
 from conformance_suite import Capture, CapturedCase, Half, LaterSession, Pair, lag_us
+from later_programs import section
 from time_routes import routes, worst
 
 from kernelblaster.devices.metrics import Metric
@@ -67,8 +68,10 @@ class Judged:
     emulated_state: str
 
 
-def page(cases: Sequence[Judged], pairs: Sequence[Pair], capture: Capture) -> str:
-    """The whole page."""
+def page(
+    cases: Sequence[Judged], pairs: Sequence[Pair], capture: Capture, since: Sequence[tuple[str, Comparison]]
+) -> str:
+    """The whole page; `since` are programs with their cases that no half has."""
     parts = (
         _head(cases, capture.device),
         _sessions(cases, capture),
@@ -79,8 +82,9 @@ def page(cases: Sequence[Judged], pairs: Sequence[Pair], capture: Capture) -> st
         worst([one.comparison for one in cases if one.half is Half.FIT]),
         routes(),
         _states(cases),
+        section(since, capture.later[-1].device["driver_version"]),
         _misses(cases),
-        _table(cases),
+        _table(cases, [one for _, one in since]),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -328,14 +332,14 @@ def _misses(cases: Sequence[Judged]) -> str:
     return "\n\n".join(parts)
 
 
-def _table(cases: Sequence[Judged]) -> str:
+def _table(cases: Sequence[Judged], since: Sequence[Comparison]) -> str:
     rows = []
-    for one in cases:
-        found = one.comparison
+    marked = [(one.comparison, "" if one.half is Half.FIT else " *") for one in cases]
+    for found, mark in (*marked, *((one, " +") for one in since)):
         errors = [found.error(counter) for counter in COUNTERS]
         rows.append(
             [
-                found.case + ("" if one.half is Half.FIT else " *"),
+                found.case + mark,
                 *("" if error is None else f"{100 * error:+.0f}" for error in errors),
                 f"{found.real_us:.1f}",
                 f"{found.emulated_us:.1f}",
@@ -345,7 +349,8 @@ def _table(cases: Sequence[Judged]) -> str:
     text = """\
 ## All cases
 
-Errors in percent; empty where there is nothing to count. A star marks the judging half."""
+Errors in percent; empty where there is nothing to count. A star marks the judging half, a cross the programs that
+were captured last, which no half has."""
     return f"{text}\n\n{_rows(['case', *names, 'real us', 'modelled us'], rows)}"
 
 

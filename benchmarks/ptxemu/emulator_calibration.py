@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "conforma
 from calibration_page import Judged, page
 from conformance_compare import Comparison, compare
 from conformance_emulated import Emulator
-from conformance_suite import CAPTURE, Capture, comparable, halves, pairs, read_capture
+from conformance_suite import CAPTURE, UNFITTED, Capture, comparable, halves, pairs, read_capture
 
 from kernelblaster.devices.emulated.translation import device_facts
 from kernelblaster.devices.facts import DeviceFacts
@@ -58,8 +58,8 @@ def state(document: KnowledgeDocument, profile: Profile, facts: DeviceFacts, cal
 
 
 def judged(found: Sequence[Comparison], capture: Capture, gpu: GpuModel) -> list[Judged]:
-    """Comparisons with their halves, sessions and states."""
-    programs_later = {program for session in capture.later for program in session.programs}
+    """Comparisons with their halves, sessions and states: of those cases that one of the halves has."""
+    programs_later = set(capture.later[0].programs)
     later = {case.run.case for case in capture.cases if case.program in programs_later}
     document = KnowledgeDocument.model_validate_json(seed_path().read_text(encoding="utf-8"))
     half, facts = halves(one.case for one in found), device_facts(gpu, None)
@@ -82,7 +82,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=PAGE)
     options = parser.parse_args()
     capture, gpu = read_capture(options.capture), gpu_model("h200")
-    text = page(judged(comparisons(capture, gpu), capture, gpu), pairs(), capture)
+    program = {case.run.case: case.program for case in capture.cases}
+    found = comparisons(capture, gpu)
+    halved = [one for one in found if program[one.case] not in UNFITTED]
+    since = [(program[one.case], one) for one in found if program[one.case] in UNFITTED]
+    text = page(judged(halved, capture, gpu), pairs(), capture, since)
     options.output.write_text(text, encoding="utf-8")
     print(f"wrote {options.output}", file=sys.stderr)
 

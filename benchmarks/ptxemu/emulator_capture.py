@@ -8,10 +8,10 @@ all of them first, then their metrics. What fails is named in the file and on st
 the file is written again after each program, so that a run that is cut off leaves what it had. `--budget` bounds the
 whole in seconds. `benchmarks/ptxemu/emulator_calibration.py` compares the emulated device with the file.
 
-With `--missing` only programs are captured of which the capture of the tests has no case. Its rows are written as they
-are, and the new ones beside them with the facts of the session that they come from; the cases that `--again` names
-(otherwise those that the latest session named) are captured once more and kept apart, which tells how far two sessions
-differ.
+With `--missing` only programs are captured of which the capture of the tests has no case, or cases that were timed and
+not profiled, which are replaced. Its other rows are written as they are, and the new ones beside them with the facts of
+the session that they come from; the cases that `--again` names (otherwise those that the latest session named) are
+captured once more and kept apart, which tells how far two sessions differ.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def device(session: Session) -> dict[str, str]:
 def capture(session: Session, options: argparse.Namespace) -> Capture:
     """Build, run, profile; the file is written after every program."""
     known = read_capture() if options.missing else None
-    captured = {case.program for case in known.cases} if known else set()
+    captured = {case.program for case in known.cases} - _unprofiled(known) if known else set()
     names = [name for name in programs() if name not in captured and (not options.only or name in options.only)]
     again = _by_program(options.again or _repeated_before(known))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
@@ -316,13 +316,20 @@ def capture(session: Session, options: argparse.Namespace) -> Capture:
         launches[program] = profiles(session, program, [*old.get(program, []), *cases.get(program, [])],
                                      again.get(program.name, ()))  # fmt: skip
         write_capture(state(), options.output)
-    return state()
+    ended = state()
+    write_capture(ended, options.output)  # with what failed since
+    return ended
 
 
 def _repeated_before(known: Capture | None) -> list[str]:
     """What the latest session that added something has captured once more: without any, sessions cannot be compared."""
     later = known.later[-1:] if known else []
     return [f"{one.program}:{one.run.case}" for session in later for one in session.again]
+
+
+def _unprofiled(known: Capture) -> set[str]:
+    """Programs of which no case was profiled, or not every one: they are captured anew."""
+    return {case.program for case in known.cases if not case.kernels}
 
 
 def _by_program(chosen: Sequence[str]) -> dict[str, list[str]]:
@@ -346,11 +353,15 @@ def _captured(
 
 def _added(known: Capture, found: Capture, again: list[CapturedCase]) -> Capture:
     """What was known, with what this session has found beside it."""
-    session = LaterSession(device=found.device, programs=sorted({one.program for one in found.cases}), again=again)
+    anew = {one.program for one in found.cases}
+    session = LaterSession(device=found.device, programs=sorted(anew), again=again)
     return known.model_copy(
         update={
-            "cases": [*known.cases, *found.cases],
-            "failures": [*known.failures, *found.failures],
+            "cases": [*(one for one in known.cases if one.program not in anew), *found.cases],
+            "failures": [
+                *(one for one in known.failures if not any(f" {name}:" in one for name in anew)),
+                *found.failures,
+            ],
             "sass": known.sass | found.sass,
             "later": [*known.later, session],
         }
@@ -364,7 +375,9 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=30)
     parser.add_argument("--budget", type=float, default=440.0)
     parser.add_argument("--only", action="append", help="a program; may be given several times")
-    parser.add_argument("--missing", action="store_true", help="add the programs that the known capture lacks")
+    parser.add_argument(
+        "--missing", action="store_true", help="add the programs that the known capture lacks or has no profiles of"
+    )
     parser.add_argument("--again", action="append", default=[], metavar="PROGRAM:CASE", help="with --missing")
     options = parser.parse_args()
     with TemporaryDirectory(prefix="kernelblaster-") as scratch:

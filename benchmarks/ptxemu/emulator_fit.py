@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "conformance"))
 
 from conformance_emulated import EmulatedCase, Emulator
-from conformance_suite import CapturedCase, Half, comparable, halves, pairs, read_capture
+from conformance_suite import UNFITTED, CapturedCase, Half, comparable, halves, pairs, read_capture
 from timing_fit import cross_validate, fit_timing
 
 import ptxemu.model.expansion
@@ -136,7 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cross-validate", action="store_true", help="print how well left-out programs are modelled")
     options = parser.parse_args()
-    captured = comparable(read_capture())
+    captured = [one for one in comparable(read_capture()) if one.program not in UNFITTED]
     half = halves(case.run.case for case in captured)
     real = {case.run.case: case for case in captured if half[case.run.case] is Half.FIT}
     emulator = Emulator()

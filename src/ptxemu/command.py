@@ -228,7 +228,10 @@ def nvcc_flags(given: Sequence[str]) -> tuple[str, ...]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="ptxemu", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="ptxemu",
+        usage="ptxemu [options] PROGRAM.cu [FILE.cu ...] [-- ARGUMENT ...]",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("program", type=Path, metavar="PROGRAM.cu", help="a CUDA program, one of whose files has a main")

@@ -97,6 +97,8 @@ class Comparison:
 
     def error(self, counter: Counter) -> float | None:
         """(emulated - real) / real, see `Counter.floor`; None when there is nothing to compare."""
+        if not self.real.kernels:
+            return None
         known = [profile.totals.get(counter.metric) for profile in (self.real, self.emulated)]
         real, emulated = (max(value or 0.0, counter.floor) for value in known)
         return None if real == emulated == counter.floor else (emulated - real) / real

@@ -21,8 +21,10 @@ KERNELS = Path(__file__).with_name("kernels")
 PAIRS = Path(__file__).with_name("pairs.toml")
 CAPTURE = Path(__file__).parents[1] / "fixtures" / "conformance" / "h200.json.gz"
 FORMAT = "kernelblaster-conformance-1"
-UNCAPTURED = frozenset(["contention", "divisions", "printing", "tensor_copies", "tensor_products"])
-"""Programs that no GPU has run yet: `emulator_capture.py --missing` captures them."""
+UNPROFILED = frozenset(["printing", "tensor_copies", "tensor_products"])
+"""Programs that were timed, with no time left to profile them: `emulator_capture.py --missing` captures them anew."""
+UNFITTED = UNPROFILED | {"contention", "divisions"}
+"""Programs that were captured when the model had its form: no figure is fitted to them."""
 MARKER = "case_marker"
 """Kernel whose launch says which case the launches after it belong to: its grid is the case's number plus one."""
 
@@ -74,7 +76,7 @@ class Kernel(_Frozen):
 
 
 class CapturedCase(_Frozen):
-    """One case on a real GPU; `kernels` is empty when it could not be profiled."""
+    """One case on a real GPU; `kernels` is empty when it was not profiled."""
 
     program: str
     run: CaseRun

@@ -17,9 +17,10 @@ from ptxemu.counters.record import (
     CountedRecord,
     LaunchRecord,
     MachineCounts,
+    MemoryInstruction,
     Space,
 )
-from ptxemu.counters.retries import exchange_rounds, exchanging
+from ptxemu.counters.retries import exchange_rounds, exchanging, spinning_rounds
 from ptxemu.machine.anchors import PtxLine, anchors, operand_bytes, ptx_lines, with_lines_of_products
 from ptxemu.machine.cubin import CodeSection, read_sections
 from ptxemu.machine.executions import Flow
@@ -46,6 +47,7 @@ class KernelCode:
         schedule: what one warp waits for.
         polling: loops that wait for other blocks.
         operands: by the line of a product by a warpgroup, bytes of shared memory that one of its warps has read.
+        spinning: lines of sums in shared memory for which ptxas makes loops that compare and exchange.
     """
 
     instructions: tuple[MachineInstruction, ...]
@@ -53,11 +55,12 @@ class KernelCode:
     schedule: Schedule
     polling: tuple[PollingLoop, ...] = ()
     operands: Mapping[int, int] = field(default_factory=dict)
+    spinning: frozenset[int] = frozenset()
 
     def counted(self, record: LaunchRecord) -> LaunchRecord:
         """A launch with what its machine code executed, and one look for each wait for other blocks."""
         solved = self.flow.solved(record.ptx_lines, record.warps)
-        record = _with_turns(without_looks(record, solved.times, self.polling), self._merging())
+        record = _with_turns(without_looks(record, solved.times, self.polling), self._merging(), self._exchanging())
         times = with_one_look(solved.times, self.polling)
         return replace(record, machine=self._counts(record, times, solved.guessed))
 
@@ -83,7 +86,7 @@ class KernelCode:
             lsu=pipes[Pipe.LSU],
             adu=pipes[Pipe.ADU],
             tensor_halves=operations[Opcode.HFMA2_MMA],
-            shared_passes=_shared_passes(record, executed) + operations[Opcode.SHFL],
+            shared_passes=_shared_passes(record, executed, self.spinning) + operations[Opcode.SHFL],
             spill_loads=max(0.0, operations[Opcode.LDL] - local[Access.LOAD]),
             spill_stores=max(0.0, operations[Opcode.STL] - local[Access.STORE]),
             operand_bytes=sum(
@@ -104,44 +107,54 @@ class KernelCode:
         """Lines of atomics in shared memory for which lanes at one word are one."""
         return {one.line for one in self.instructions if one.merges_lanes}
 
+    def _exchanging(self) -> set[int]:
+        """Lines of atomics in shared memory that compare and exchange."""
+        return {one.line for one in self.instructions if one.operation == Opcode.ATOMS_CAS}
+
     def _length(self, block: int) -> int:
         return self.flow.graph.blocks[block].end - self.flow.graph.blocks[block].first
 
     def _with_retries(self, times: list[float], record: LaunchRecord) -> list[float]:
         """Executions of blocks, with loops that exchange a word as often as that takes until all lanes have won."""
         rounds = {one.ptx_line: exchange_rounds(record, one) for one in exchanging(record)}
-        if not rounds:
+        spins = {one.ptx_line: spinning_rounds(record, one) / one.requests for one in _spinning(record, self.spinning)}
+        if not rounds and not spins:
             return times
-        lines = (
-            {one.line for one in self.instructions[block.first : block.end] if one.operation in _EXCHANGES}
-            for block in self.flow.graph.blocks
-        )
-        return [
-            max([count, *(rounds[line] for line in found if line in rounds)])
-            for count, found in zip(times, lines, strict=True)
-        ]
+        found = []
+        for count, block in zip(times, self.flow.graph.blocks, strict=True):
+            code = self.instructions[block.first : block.end]
+            often = [rounds[one.line] for one in code if one.operation in _EXCHANGES and one.line in rounds]
+            spun = [spins[one.line] for one in code if one.operation == Opcode.ATOMS_CAS and one.line in spins]
+            found.append(max([count, *often]) * max([1.0, *spun]))
+        return found
 
 
-def _with_turns(record: LaunchRecord, merging: Collection[int]) -> LaunchRecord:
-    """The launch with a pass of shared memory for each lane at the same word, but for atomics that merge them."""
-    if not any(one.rounds > one.wavefronts for one in record.accesses((Space.SHARED,), ATOMICS)):
-        return record
-    return replace(
-        record,
-        memory=tuple(
-            replace(one, wavefronts=max(one.wavefronts, one.rounds))
-            if one.space is Space.SHARED and one.op in ATOMICS and one.ptx_line not in merging
-            else one
-            for one in record.memory
-        ),
-    )
+def _with_turns(record: LaunchRecord, merging: Collection[int], exchanging: Collection[int]) -> LaunchRecord:
+    """The launch with a pass of shared memory for each lane in the same bank, and two where it compares and exchanges,
+    which takes two operands; but for atomics that merge lanes at one word."""
+
+    def turned(one: MemoryInstruction) -> MemoryInstruction:
+        if one.space is not Space.SHARED or one.op not in ATOMICS or one.ptx_line in merging:
+            return one
+        operands = 2 if one.ptx_line in exchanging else 1
+        return replace(one, wavefronts=max(one.wavefronts, operands * one.bank_turns))
+
+    return replace(record, memory=tuple(turned(one) for one in record.memory))
 
 
-def _shared_passes(record: LaunchRecord, executed: Mapping[MachineInstruction, float]) -> float:
+def _spinning(record: LaunchRecord, lines: Collection[int]) -> list[MemoryInstruction]:
+    """Sums in shared memory that are such loops."""
+    return [one for one in record.accesses((Space.SHARED,), ATOMICS) if one.ptx_line in lines and one.requests]
+
+
+def _shared_passes(
+    record: LaunchRecord, executed: Mapping[MachineInstruction, float], spinning: Collection[int]
+) -> float:
     """Passes through shared memory, and those of thread indices.
 
     The core has counted those of each PTX line. A load of 16 bytes a lane takes two at least, wherever lanes read, and
-    an instruction whose lanes are all switched off one.
+    an instruction whose lanes are all switched off one. A loop that compares and exchanges loads in one and exchanges
+    in two, or twice as many for 8 bytes a lane.
     """
     machine: defaultdict[int | None, float] = defaultdict(float)
     wide: defaultdict[int | None, float] = defaultdict(float)
@@ -154,7 +167,9 @@ def _shared_passes(record: LaunchRecord, executed: Mapping[MachineInstruction, f
     passes = indices + sum(machine.values())
     for access in record.accesses((Space.SHARED,), EXECUTED):
         line = access.ptx_line or 0
-        if access.op is not Access.LOAD or machine[line]:
+        if access.op in ATOMICS and line in spinning:
+            passes += (3 * max(1, access.bytes_per_lane // 4) - 2) * machine[line] / 2
+        elif access.op is not Access.LOAD or machine[line]:
             passes += max(access.wavefronts, 2 * wide[line]) - access.requests
     return passes
 
@@ -176,7 +191,7 @@ def with_machine_counts(records: Sequence[CountedRecord], code: Mapping[str, Ker
 
 
 def _counted(record: LaunchRecord, code: KernelCode | None) -> LaunchRecord:
-    return _with_turns(record, ()) if code is None else code.counted(record)
+    return _with_turns(record, (), ()) if code is None else code.counted(record)
 
 
 def _fallbacks(code: Sequence[MachineInstruction], graph: Graph) -> frozenset[int]:
@@ -210,4 +225,9 @@ def _kernel(section: CodeSection, lines: Mapping[int, PtxLine]) -> KernelCode:
         Schedule.of(instructions, graph),
         polling_loops(instructions, section.words, graph, lines),
         operand_bytes(instructions, lines),
+        frozenset(
+            one.line
+            for one in instructions
+            if one.operation == Opcode.ATOMS_CAS and one.line in lines and "cas" not in lines[one.line].statement.parts
+        ),
     )

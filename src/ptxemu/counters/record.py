@@ -84,6 +84,8 @@ class MemoryInstruction:
     rounds: int = 0
     """Of atomics of two bytes in device memory: times that the lanes of a request go round to take turns at words of
     four bytes. Of atomics in shared memory: the lanes at the address with most, summed over requests."""
+    bank_turns: int = 0
+    """Of atomics in shared memory: the lanes in the bank with most, summed over requests."""
 
     @property
     def conflicts(self) -> int:
@@ -179,8 +181,8 @@ class LaunchRecord:
     longest_warp_instructions: int
     """Warp instructions of the warp that executed most."""
     hottest_atomic_passes: int
-    """Passes of global atomics at the 128-byte line with most: a request takes one for each sector, and one more
-    whenever another of its lanes goes to the same address."""
+    """Passes of global atomics at the 512 bytes with most: a request takes one for each sector, and one more whenever
+    another of its lanes goes to the same address."""
     memory: tuple[MemoryInstruction, ...]
     l2_read_sectors: int
     l2_write_sectors: int
@@ -197,6 +199,8 @@ class LaunchRecord:
     """Those of `wgmma`, which keeps the tensor cores busier than `mma` does; not among `tensor_fma`."""
     machine: MachineCounts | None = None
     """What its machine code executed, where that is at hand; not of the core, see `machine_code.py`."""
+    hottest_line_passes: int = 0
+    """As `hottest_atomic_passes`, at the 128-byte line with most."""
     hottest_word_lanes: int = 0
     """Lanes that went to the same word of four bytes with atomics of two, at the word with most."""
     resident_warps: int = 0

@@ -41,6 +41,16 @@ def exchange_rounds(record: LaunchRecord, access: MemoryInstruction) -> float:
     return max(alone, contended * lanes * crowded)
 
 
+def spinning_rounds(record: LaunchRecord, access: MemoryInstruction) -> float:
+    """Warp instructions of one of the instructions of a loop that sums in shared memory, over the whole launch.
+
+    Of the lanes of a warp at one word one wins a round. Other warps of the block come between as far as lanes share
+    words: half of them, read off one case on an H200 (`shared_long_at_4`: 34.2 rounds; this says 32.5).
+    """
+    others = max(0.0, record.warps / record.blocks - 1)
+    return access.rounds + (access.rounds - access.requests) * others / 2
+
+
 def exchange_clocks(record: LaunchRecord) -> float:
     """Clocks for which lanes take turns at the hottest word, or all rounds take the L2; 0 without such atomics."""
     one_by_one = _TURN_CLOCKS * max(0, record.hottest_word_lanes - _UNHURRIED)

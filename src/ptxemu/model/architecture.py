@@ -138,7 +138,7 @@ class TimingWeights:
     atomic_pass_weight: float
     """The same of each pass of an atomic."""
     atomic_line_clocks: float
-    """SM clocks between two passes of atomics at one line."""
+    """SM clocks between two passes of atomics at the same 512 bytes."""
     atomic_float_clocks: float
     """The same of sums of floats."""
 

@@ -5,7 +5,7 @@ The model knows units, not instructions in flight. For each unit it asks how lon
     SM units      work on the busiest SM / its rate; the busiest SM has ceil(blocks / SMs) / blocks of all work,
                   which is also how an uneven last wave and a grid smaller than the GPU cost time
     memory units  bytes / bandwidth of the whole GPU
-    atomics       passes / rate, or those at one line one after the other, whichever is more
+    atomics       passes / rate, or those at 512 bytes one after the other, whichever is more
     latency       (the serial chain of one warp + the start of a block) x rounds of resident blocks on the busiest SM
     launching     blocks x clocks between two starts: the GPU starts them one at a time
 
@@ -31,6 +31,7 @@ from ptxemu.counters.record import SECTOR_BYTES, WARP_THREADS, LaunchRecord, Mac
 from ptxemu.counters.retries import exchange_clocks
 from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.architecture import Architecture, GpuModel
+from ptxemu.model.bulk_copies import clocks_with_copies
 from ptxemu.model.chain import Chain, chain_of
 from ptxemu.model.expansion import mean_machine_counts
 from ptxemu.model.occupancy import Occupancy, occupancy
@@ -75,6 +76,9 @@ class GpuUnit(StrEnum):
     """The start of blocks, one after the other."""
 
 
+_PRINTF_S = 2.4e-6
+"""Of a warp that prints with one lane, on an H200 (`print_one_lane_*` of the conformance programs). With 32 lanes it is
+13e-6, but lanes that print are not counted."""
 _MEMORY = (GpuUnit.DRAM, GpuUnit.L2, GpuUnit.ATOMICS)
 _COMPUTE = (GpuUnit.FMA, GpuUnit.FMA_HEAVY, GpuUnit.ALU, GpuUnit.FP64, GpuUnit.XU, GpuUnit.TENSOR, GpuUnit.ISSUE)
 _INSIDE = (*_COMPUTE, GpuUnit.LSU, GpuUnit.LOOKUP)
@@ -162,7 +166,10 @@ def estimate(
     read_bytes, write_bytes = dram_bytes(record, gpu, warm_bytes, record.blocks / (fit.blocks_per_sm * gpu.gpu.sms))
     chain = chain_of(record, machine, read_bytes, spread.rounds, gpu)
     cycles = _sm_cycles(record, machine, spread, gpu)
-    cycles[GpuUnit.LATENCY] = _latency_cycles(record, machine, chain, spread, gpu)
+    chain_clocks = clocks_with_copies(record, chain.total, read_bytes, gpu)
+    cycles[GpuUnit.LATENCY] = _latency_cycles(record, machine, chain_clocks, spread, gpu) + _printing_cycles(
+        record, gpu
+    )
     cycles[GpuUnit.LAUNCH] = record.blocks * gpu.architecture.timing.block_clocks
     memory = {
         GpuUnit.L2: l2_bytes(record, gpu) / gpu.gpu.l2_bandwidth,
@@ -199,16 +206,23 @@ def _multiplies_by_warpgroups(record: LaunchRecord, machine: MachineCounts) -> b
     return bool(record.warpgroup_fma and machine.path is not None and machine.path.products)
 
 
-def _latency_cycles(record: LaunchRecord, machine: MachineCounts, chain: Chain, spread: Spread, gpu: GpuModel) -> float:
+def _printing_cycles(record: LaunchRecord, gpu: GpuModel) -> float:
+    """Clocks of all `printf`, which take turns on the whole GPU."""
+    return record.operations.get("vprintf", 0) * _PRINTF_S * gpu.clock_hz
+
+
+def _latency_cycles(
+    record: LaunchRecord, machine: MachineCounts, chain_clocks: float, spread: Spread, gpu: GpuModel
+) -> float:
     """Rounds of resident blocks, and what the longest warp of the last round takes beyond the mean one.
 
     Where the chain is that of the warps that multiply, it is that of the longest ones.
     """
     if _multiplies_by_warpgroups(record, machine):
-        return (chain.total + gpu.architecture.latency.block_start) * spread.rounds
+        return (chain_clocks + gpu.architecture.latency.block_start) * spread.rounds
     mean = record.warp_instructions / record.warps
     beyond = max(0.0, record.longest_warp_instructions / mean - 1) if mean else 0.0
-    return (chain.total + gpu.architecture.latency.block_start) * spread.rounds + chain.total * beyond / spread.rounds
+    return (chain_clocks + gpu.architecture.latency.block_start) * spread.rounds + chain_clocks * beyond / spread.rounds
 
 
 def _fit(record: LaunchRecord, resources: PtxasResources, gpu: GpuModel) -> Occupancy:
@@ -301,11 +315,16 @@ def _dram_s(record: LaunchRecord, read_and_written: float, gpu: GpuModel) -> flo
 
 
 def _atomics_s(record: LaunchRecord, gpu: GpuModel) -> float:
-    """Time of all atomics: by the rate of the L2, or one pass after the other where most go to one line."""
+    """Time of all atomics: by the rate of the L2, or one pass after the other where most go to the same 512 bytes; sums
+    of floats take longer at one line, and do not hold up other lines."""
     timing = gpu.architecture.timing
     spread = timing.atomic_pass_weight * SECTOR_BYTES * atomic_passes(record) / gpu.gpu.l2_bandwidth
-    one_line = timing.atomic_float_clocks if _adds_floats(record) else timing.atomic_line_clocks
-    return max(spread, max(record.hottest_atomic_passes * one_line, exchange_clocks(record)) / gpu.clock_hz)
+    turns = max(
+        record.hottest_atomic_passes * timing.atomic_line_clocks,
+        record.hottest_line_passes * timing.atomic_float_clocks if _adds_floats(record) else 0.0,
+        exchange_clocks(record),
+    )
+    return max(spread, turns / gpu.clock_hz)
 
 
 def _adds_floats(record: LaunchRecord) -> bool:

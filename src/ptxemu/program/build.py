@@ -22,6 +22,7 @@ from ptxemu.toolkit import CudaToolkit
 _FORMAT = "ptxemu-program-5"
 _LIBRARIES = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "nvrtc", "cu")
 _NVRTC = "-lnvrtc"
+_OTHER_FILES_HINT = "if another file of the program defines it, name that file, too: ptxemu a.cu b.cu"
 _OF_ANOTHER_FILE = re.compile(r"Unresolved extern|external linkage.*whole program|undefined in device code")
 _KERNELS_BY_KERNELS = (
     "kernel launch from __device__ or __global__ functions",
@@ -214,7 +215,11 @@ class ProgramBuilder:
         if missing:
             raise not_emulatable(source.files[0], missing, done.text)
         reason = f"undefined: {', '.join(undefined)}" if undefined else f"the linker {done.how}"
-        raise _refused(f"{source.files[0]} does not link: {reason}", done.text)
+        raise ProgramDoesNotBuild(
+            f"{source.files[0]} does not link: {reason}",
+            hint=_OTHER_FILES_HINT if undefined else "see the linker's messages",
+            log=done.text,
+        )
 
 
 def _without_kernels(scratch: Path) -> Path:

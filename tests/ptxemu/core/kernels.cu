@@ -81,6 +81,15 @@ KERNEL(reduce_atomic) {
     if (threadIdx.x == 0) atomicAdd(OUT(float), partial[0]);
 }
 KERNEL(histogram) { int i = INDEX; if (i < n) atomicAdd(&OUT(int)[I(in0)[i] & 15], 1); }
+KERNEL(add_at) { atomicAdd(&OUT(int)[I(in0)[threadIdx.x]], 1); }
+KERNEL(shared_sums) {
+    __shared__ int sums[1024];
+    for (int k = threadIdx.x; k < 1024; k += blockDim.x) sums[k] = 0;
+    __syncthreads();
+    atomicAdd(&sums[I(in0)[threadIdx.x]], n);
+    __syncthreads();
+    OUT(int)[threadIdx.x] = sums[I(in0)[threadIdx.x]];
+}
 KERNEL(divergent_loop) {
     int i = INDEX, steps = 0;
     unsigned v = I(in0)[i];
@@ -196,7 +205,7 @@ using Kernel = void (*)(In, In, In, void*, int);
 #define ENTRY(name) {#name, name}
 static const std::map<std::string, Kernel> kernels = {
     ENTRY(vadd), ENTRY(saxpy_half2), ENTRY(bf16_math), ENTRY(copy_vectors), ENTRY(copy_strided), ENTRY(transpose_conflict),
-    ENTRY(transpose_padded), ENTRY(softmax_rows), ENTRY(matmul_tiled), ENTRY(reduce_atomic), ENTRY(histogram),
+    ENTRY(transpose_padded), ENTRY(softmax_rows), ENTRY(matmul_tiled), ENTRY(reduce_atomic), ENTRY(histogram), ENTRY(add_at), ENTRY(shared_sums),
     ENTRY(divergent_loop), ENTRY(early_exit_barrier), ENTRY(warp_votes), ENTRY(counts), ENTRY(integer_forms), ENTRY(float_forms),
     ENTRY(double_math), ENTRY(constants), ENTRY(local_array), ENTRY(called_function), ENTRY(switch_table), ENTRY(async_copy),
     ENTRY(tensor_tile), ENTRY(shared_float4), ENTRY(spin_between_lanes), ENTRY(prints), ENTRY(asserts), ENTRY(out_of_bounds),

@@ -103,6 +103,31 @@ def test_atomics_take_a_pass_for_each_sector_and_each_lane_at_the_same_word(runn
     assert spread["hottest_atomic_passes"] == 8 * 2 * 2
 
 
+def test_atomics_of_512_bytes_take_turns(runner):
+    """128-byte lines share their turns with the three others of 512 bytes, and with no more."""
+    x = np.zeros(4096, np.float32)
+    one_word, lines, spans = (
+        runner("add_at", "1", "256", [np.repeat(np.arange(8), 32).astype(np.int32) * step, x], 16_384).record
+        for step in (0, 32, 128)
+    )
+    found = [(one["hottest_atomic_passes"], one["hottest_line_passes"]) for one in (one_word, lines, spans)]
+    assert found == [(8 * 32, 8 * 32), (4 * 32, 32), (32, 32)]
+
+
+def test_lanes_in_one_bank_take_turns_at_shared_atomics(runner):
+    lanes = np.arange(32, dtype=np.int32)
+    for places, at_one_word, in_one_bank in (
+        (lanes * 0, 32, 32),
+        (lanes % 8 * 32, 4, 32),
+        (lanes % 8, 4, 4),
+        (lanes, 1, 1),
+    ):
+        outcome = runner("shared_sums", "1", "32", [places], 128, 3)
+        (found,) = [*outcome.accesses("shared", "atomic"), *outcome.accesses("shared", "reduction")]
+        assert (found["rounds"], found["bank_turns"]) == (at_one_word, in_one_bank)
+        np.testing.assert_array_equal(outcome.array("i4"), 3 * np.bincount(places, minlength=1024)[places])
+
+
 def test_warps_that_share_the_l1_push_out_what_each_comes_back_to(runner):
     """A row of 64 KB fits the L1 alone, and not beside those of the other blocks that an SM holds."""
     x = np.zeros((132 * 8, 16_384), np.float32)

@@ -28,7 +28,7 @@ def test_classes_have_the_errors_of_their_cases(scores) -> None:
 |{"---|" * 8}
 | one * | +10 | -4 |  | +0 | -0 | 10.0 | 20.0 |
 | two | -30 | +0 |  | +50 | +0 | 30.0 | 30.0 |
-| three | +0 | +0 | +1 | +0 | +0 | 12.0 | 10.0 |
+| three + | +0 | +0 | +1 | +0 | +0 | 12.0 | 10.0 |
 """
     errors = scores.case_errors(page)
     assert [(one.case, round(one.factor, 3)) for one in errors] == [("one", 2.0), ("two", 1.0), ("three", 1.2)]
@@ -37,22 +37,29 @@ def test_classes_have_the_errors_of_their_cases(scores) -> None:
         "| a | 2 | 1.50 | 2.00 |  | 20.0 % | 2.0 % |  | 25.0 % | 0.0 % |",
         "| b | 1 | 1.20 | 1.20 |  | 0.0 % | 0.0 % | 1.0 % | 0.0 % | 0.0 % |",
     ]
-    assert [one.judges for one in errors] == [True, False, False]
+    assert [(one.judges, one.since) for one in errors] == [(True, False), (False, False), (False, True)]
 
 
-def test_the_goal_is_told_of_the_judging_half_and_of_all(scores) -> None:
+def test_the_goal_is_told_of_the_judging_half_of_both_and_of_the_rest(scores) -> None:
     times = [(10, 11), (20, 40), (30, 30), (40, 20), (50, 51)]
     cases = [scores.CaseErrors(str(k), {}, *one, judges=k < 3) for k, one in enumerate(times)]
     assert scores.goal_lines(cases)[2:] == [
         "| judging half | 3 |  | 1.10 | 67% | 2.00 |",
-        "| all | 5 | 0.600 | 1.10 | 60% | 2.00 |",
+        "| both halves | 5 | 0.600 | 1.10 | 60% | 2.00 |",
+    ]
+    last = scores.CaseErrors("last", {}, 10, 30, judges=False, since=True)
+    assert scores.goal_lines([*cases, last])[3:] == [
+        "| both halves | 5 | 0.600 | 1.10 | 60% | 2.00 |",
+        "| captured last | 1 |  | 3.00 | 0% | 3.00 |",
     ]
 
 
 def test_every_case_of_the_committed_calibration_is_read(scores) -> None:
     errors = scores.case_errors(scores.CALIBRATION.read_text(encoding="utf-8"))
-    assert len(errors) > 300
-    assert all(one.real_us > 0 and one.counters for one in errors)
+    assert len(errors) > 400
+    assert all(one.real_us > 0 for one in errors)
+    assert all(one.counters for one in errors if not one.since)
+    assert sum(one.since for one in errors) == 76
 
 
 def test_what_the_h200_gets_otherwise_is_what_ptxas_makes_of_it(scores) -> None:

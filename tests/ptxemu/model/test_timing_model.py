@@ -140,9 +140,22 @@ def _stores(requests: int, lanes: int) -> LaunchRecord:
 def test_atomics_at_one_word_take_longer_for_floats(kind: str, clocks: float) -> None:
     """100,003 lanes at one word: 177.6 us for floats and 75.6 us for integers, by Nsight Compute on an H200."""
     record = replace(
-        launch(blocks=391, classes={"int": 3128}), hottest_atomic_passes=100_003, operations={f"atom_add_{kind}": 3126}
+        launch(blocks=391, classes={"int": 3128}),
+        hottest_atomic_passes=100_003,
+        hottest_line_passes=100_003,
+        operations={f"atom_add_{kind}": 3126},
     )
     assert model(record).work_s[GpuUnit.ATOMICS] == pytest.approx(100_003 * clocks / H200.clock_hz)
+
+
+def test_sums_of_floats_do_not_hold_up_other_lines() -> None:
+    record = replace(
+        launch(blocks=391, classes={"int": 3128}),
+        hottest_atomic_passes=100_000,
+        hottest_line_passes=25_000,
+        operations={"atom_add_f32": 3126},
+    )
+    assert model(record).work_s[GpuUnit.ATOMICS] == pytest.approx(100_000 * 1.4 / H200.clock_hz)
 
 
 def test_thirty_two_way_conflict_costs_about_thirty_two_passes() -> None:

@@ -80,3 +80,15 @@ class TestRuns:
         (tmp_path / "shared.cu").write_text("int main() { return cudaIpcCloseMemHandle(nullptr); }\n")
         assert main([str(tmp_path / "shared.cu")]) == 4
         assert "cudaIpcCloseMemHandle" in capfd.readouterr().err
+
+    def test_what_another_file_defines_asks_for_that_file(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        main_file, other = tmp_path / "main.cu", tmp_path / "other.cu"
+        main_file.write_text("int answer();\nint main(int count, char**) { return answer() - 42 + count - 2; }\n")
+        other.write_text("int answer() { return 42; }\n")
+        assert main([str(main_file)]) == 2
+        told = capfd.readouterr().err
+        assert "undefined: answer()" in told
+        assert "name that file" in told
+        assert main([str(main_file), str(other), "--", "--of-the-program"]) == 0

@@ -110,19 +110,22 @@ void MemoryCounters::add(const MemoryCounters& other) {
     missed_requests += other.missed_requests;
     shared_requests += other.shared_requests;
     rounds += other.rounds;
+    bank_turns += other.bank_turns;
 }
 
-void AtomicLines::add(const AtomicLines& other) {
+void AtomicSpans::add(const AtomicSpans& other) {
     for (u32 segment = 0; segment < other.segments_.size(); ++segment)
         if (other.segments_[segment]) mark(segment);
-    if (other.passes_.empty()) return;
-    if (passes_.empty()) passes_.assign(kPlaces, 0);
-    for (std::size_t k = 0; k < kPlaces; ++k) passes_[k] += other.passes_[k];
+    if (other.spans_.empty()) return;
+    if (spans_.empty()) spans_.assign(kPlaces, 0), lines_.assign(kPlaces, 0);
+    for (std::size_t k = 0; k < kPlaces; ++k) spans_[k] += other.spans_[k], lines_[k] += other.lines_[k];
 }
 
-u64 AtomicLines::most() const { return passes_.empty() ? 0 : *std::max_element(passes_.begin(), passes_.end()); }
+u64 AtomicSpans::most_of(const std::vector<u64>& passes) {
+    return passes.empty() ? 0 : *std::max_element(passes.begin(), passes.end());
+}
 
-u32 AtomicLines::add(const u64* address, u32 active) {
+u32 AtomicSpans::add(const u64* address, u32 active) {
     u64 sector[kLanes];
     u32 passes[kLanes], sectors = 0, total = 0;
     for_each_lane(active, [&](int l) {
@@ -197,7 +200,7 @@ void Counters::scale(const Share& share) {
     for (MemoryCounters& one : memory)
         for (u64* part : {&one.requests, &one.lanes, &one.sectors, &one.ideal_sectors, &one.l1_hit_sectors,
                           &one.l1_shared_sectors, &one.wavefronts, &one.missed_requests, &one.shared_requests,
-                          &one.rounds})
+                          &one.rounds, &one.bank_turns})
             *part = share.scaled(*part);
     for (u64* one : {&branches, &divergent_branches, &barriers, &l2_read_sectors, &l2_write_sectors, &repeated_read_sectors})
         *one = share.scaled(*one);

@@ -40,32 +40,39 @@ struct MemoryCounters {
     // Of atomics of two bytes in device memory: times that the lanes of a request have to go round to take turns at their
     // words; in shared memory, the most lanes at one address.
     u64 rounds = 0;
+    // Of atomics in shared memory: the most lanes in one bank.
+    u64 bank_turns = 0;
     void add(const MemoryCounters& other);
 };
 
-// How many passes atomics took at each 128-byte line of device memory: a request takes one for each sector, and one more
-// whenever another of its lanes goes to the same address. Lines share places, so that the most used one comes out too
-// large by at most the mean of the rest.
-class AtomicLines {
+// How many passes atomics took at each 512 bytes of device memory, which one part of an H200's L2 takes one after the
+// other, and at each 128-byte line: a request takes one for each sector, and one more whenever another of its lanes goes
+// to the same address. Spans share places, so that the most used one comes out too large by at most the mean of the rest.
+class AtomicSpans {
 public:
-    // The passes of one request, which are its sum over all lines.
+    // The passes of one request, which are its sum over all spans.
     u32 add(const u64* address, u32 active);
     // One of the segments that they went to.
     void mark(u32 segment) {
         if (segments_.size() <= segment) segments_.resize(segment + 1);
         segments_[segment] = true;
     }
-    void add(const AtomicLines& other);
-    u64 most() const;
+    void add(const AtomicSpans& other);
+    u64 most() const { return most_of(spans_); }
+    u64 most_at_a_line() const { return most_of(lines_); }
     bool went_to(std::size_t segment) const { return segment < segments_.size() && segments_[segment]; }
 
 private:
     static constexpr std::size_t kPlaces = 4096;
+    static constexpr u64 kSpanBytes = 512;
+    static u64 most_of(const std::vector<u64>& passes);
+    static std::size_t place(u64 number) { return number * 0x9e3779b97f4a7c15ull >> 52; }
     void add(u64 sector, u32 passes) {
-        if (passes_.empty()) passes_.assign(kPlaces, 0);
-        passes_[(sector / (kLineBytes / kSectorBytes) * 0x9e3779b97f4a7c15ull) >> 52] += passes;
+        if (spans_.empty()) spans_.assign(kPlaces, 0), lines_.assign(kPlaces, 0);
+        spans_[place(sector / (kSpanBytes / kSectorBytes))] += passes;
+        lines_[place(sector / (kLineBytes / kSectorBytes))] += passes;
     }
-    std::vector<u64> passes_;
+    std::vector<u64> spans_, lines_;
     std::vector<bool> segments_;
 };
 
@@ -109,7 +116,7 @@ struct Counters {
     u64 branches = 0, divergent_branches = 0, barriers = 0;
     u64 l2_read_sectors = 0, l2_write_sectors = 0;
     u64 repeated_read_sectors = 0;  // of those read: by a block that had asked for them before
-    AtomicLines atomics;
+    AtomicSpans atomics;
     SharedWords words;
     u64 longest_warp = 0;  // instructions of the warp that executed most
 

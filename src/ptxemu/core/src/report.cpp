@@ -82,6 +82,7 @@ void write_memory(Writer& json, const Launch& launch, const Counters& counters) 
         json.field("shared_requests", count.shared_requests);
         json.field("wavefronts", count.wavefronts);
         if (count.rounds != 0) json.field("rounds", count.rounds);
+        if (count.bank_turns != 0) json.field("bank_turns", count.bank_turns);
         json.close('}');
     }
     json.close(']');
@@ -175,10 +176,9 @@ u64 unique_bytes(const Launch& launch, const Share& share, Touched touched) {
     return total;
 }
 
-// Of a sampled launch: blocks that share a line meet there as often as there are more of them, and blocks with lines of
-// their own do not. How far lines are shared shows in how much of the memory the sample has touched already.
-u64 hottest_atomic_passes(const Launch& launch, const Counters& counters, const Share& share) {
-    const u64 most = counters.atomics.most();
+// Passes of atomics, scaled from a sampled launch: blocks that share a line meet there as often as there are more of them,
+// and blocks with lines of their own do not. How far lines are shared shows in how much of the memory the sample has touched already.
+u64 hottest_passes(const Launch& launch, const Counters& counters, const Share& share, u64 most) {
     if (share.whole() || most == 0) return most;
     u64 touched = 0, scaled = 0;
     for (std::size_t k = 0; k < launch.segments->list.size(); ++k) {
@@ -224,7 +224,8 @@ void report_launch(const Launch& launch, const Counters& counters, const Share& 
     write_waits(json, launch, counters);
     write_ptx_lines(json, launch, counters);
     json.field("longest_warp_instructions", counters.longest_warp);
-    json.field("hottest_atomic_passes", hottest_atomic_passes(launch, counters, share));
+    json.field("hottest_atomic_passes", hottest_passes(launch, counters, share, counters.atomics.most()));
+    json.field("hottest_line_passes", hottest_passes(launch, counters, share, counters.atomics.most_at_a_line()));
     if (const u64 most = share.scaled(counters.words.most()); most != 0) {
         json.field("hottest_word_lanes", most);
         json.field("resident_warps", std::min(launch.blocks() * warps, u64{launch.sm_count} * launch.warps_per_sm));

@@ -27,6 +27,14 @@ u32 most_at_one_place(const u64* address, u32 active) {
     return most;
 }
 
+// The most lanes that want a word of the same bank.
+u32 most_in_one_bank(const u64* address, u32 active) {
+    u8 lanes[kLanes] = {};
+    u32 most = 0;
+    for_each_lane(active, [&](int lane) { most = std::max<u32>(most, ++lanes[address[lane] / 4 % kLanes]); });
+    return most;
+}
+
 }  // namespace
 
 void count_lines(const Request& request, const LineSet& set) {
@@ -78,8 +86,10 @@ void count_shared(const Request& request, const Span& span, Pattern pattern) {
     MemoryCounters& counters = request.counters();
     ++counters.requests;
     counters.lanes += popcount(request.active);
-    if (request.op == Op::atomic)
+    if (request.op == Op::atomic) {
         counters.rounds += pattern == Pattern::linear ? 1 : most_at_one_place(request.address, request.active);
+        counters.bank_turns += most_in_one_bank(request.address, request.active);
+    }
     if (pattern == Pattern::linear)
         counters.wavefronts += std::max(1u, request.bytes / 4);
     else if (span.uniform)

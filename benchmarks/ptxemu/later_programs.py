@@ -20,7 +20,8 @@ _TEXT = """\
 values: no half has them. *Before* is the model of that day
 ([rows](results/ptxemu_five_programs_before_h200.jsonl)), nothing of which was fitted to them: what it is worth at
 kernels of such kinds. *Now* is after what they showed was mended, so that these cases are held out no more. All outputs
-have the same bytes on both. {unprofiled} cases have times alone: nobody has profiled them."""
+have the same bytes on both. {unprofiled} cases have times alone: nobody has profiled them. Other GPUs of the
+host were at work meanwhile; real times are less the {lag:.1f} us by which cases captured again took longer."""
 _MENDED = """\
 Mended, each with what it was read off:
 
@@ -58,7 +59,7 @@ class Times:
         return [max(a / b, b / a) for a, b in zip(self.real, self.modelled, strict=True)]
 
 
-def section(since: Sequence[tuple[str, Comparison]], driver: str) -> str:
+def section(since: Sequence[tuple[str, Comparison]], driver: str, lag: float) -> str:
     """Times of each program before and now, and counters of those that were profiled."""
     rows = [json.loads(line) for line in BEFORE.read_text(encoding="utf-8").splitlines()]
     before, after = (
@@ -68,7 +69,9 @@ def section(since: Sequence[tuple[str, Comparison]], driver: str) -> str:
     if {one.case for _, one in since} != {row["case"] for row in rows}:
         raise SystemExit(f"{BEFORE} is of other cases than the capture")
     profiled = [one for _, one in since if one.real.kernels]
-    head = _TEXT.format(cases=len(since), programs=len(after), driver=driver, unprofiled=len(since) - len(profiled))
+    head = _TEXT.format(
+        cases=len(since), programs=len(after), driver=driver, unprofiled=len(since) - len(profiled), lag=lag
+    )
     counters = {row["case"]: row["counters"] for row in rows}
     return "\n\n".join(
         [

@@ -373,6 +373,11 @@ def test_kernels_may_call_functions_that_are_not_inlined(builder: CandidateBuild
     assert [told.count(kernel) for kernel in ("kernel_1", "kernel_2", "kernel_3", "copy")] == [1, 1, 2, 1]
 
 
+def test_kernels_may_use_cub_though_it_names_ranges_for_profilers(builder: CandidateBuilder, harness: Harness) -> None:
+    """Its header that does so alone: all of CUB takes half a minute."""
+    assert builder.program(f"#include <cub/detail/nvtx.cuh>\n{CANDIDATE}", harness).resources
+
+
 @pytest.mark.parametrize(
     "imitated",
     [CALLED.replace("for f", "for k"), REPORT.replace("168", "8"), REPORT, *REPORT.splitlines(keepends=True)[1:]],

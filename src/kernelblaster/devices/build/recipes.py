@@ -78,7 +78,8 @@ class Recipes:
             "-Xptxas=-v",
             # Unique symbols stay global whatever objcopy is told.
             "-Xcompiler=-fno-gnu-unique",
-            *(("-Xcompiler=-fPIC",) if self.deferred_loading else ()),
+            # NVTX, which CUB brings, loads a library: refused where nothing contains a candidate.
+            "-Xcompiler=-fPIC" if self.deferred_loading else "-DNVTX_DISABLE",
             "-Wno-deprecated-gpu-targets",
             f"-DKB_{precision.upper()}",
         )

@@ -89,6 +89,7 @@ def test_a_recorder_that_cannot_start_is_the_machines_fault(monkeypatch: pytest.
         recording.read_recording(tmp_path, outcome, 1)
 
 
+@pytest.mark.skipif(not has_triton(), reason="needs Triton")
 def test_a_recording_that_takes_too_long_says_for_how_long_and_at_what(tmp_path: Path) -> None:
     slow = CommandResult(code=-9, exceeded=ExceededLimit.TIME, output="compiling", output_bytes=9, seconds=300.0)
     with pytest.raises(BuildFailure, match=r"300 s, in which Triton compiles") as refused:

@@ -26,7 +26,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import headline
 from archive import EXCHANGE, pack, unpack
-from outcomes import render, rows_of, stage_seconds
+from outcomes import render, rows_of, shipped_times_of, stage_seconds
 from problems import NAMES, RESULTS, make_dataset
 from reply_files import hand_in, write_prompts
 from searching import ARCHIVE, DATASET, PROCESSES, Watch, interrupted_by_sigterm, prepare, search, settings
@@ -99,9 +99,11 @@ def table() -> None:
         layout = layout_of(place)
         record = read_record(layout.record)
         rows, gpu = rows_of(layout), record.device.name
+    known = (shipped_times_of(row.name, record.device) for row in rows)
+    torch = " and ".join(sorted({times.torch for times in known if times is not None}))
     text = render(rows, f"{gpu}, driver {record.device.driver_version}")
     (RESULTS / "results.md").write_text(text, encoding="utf-8")
-    headline.write(rows, gpu)
+    headline.write(rows, gpu, torch)
 
 
 def layout_of(place: Path) -> RunLayout:

@@ -18,12 +18,13 @@ from kernelblaster.agent.events import Evaluated, StartProfiled
 from kernelblaster.agent.files import StoredSweep
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.facts import DeviceFacts
-from kernelblaster.evaluation.results import Decision, Evaluation
+from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, times_on
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.problems.problem import Precision, StandardWorkload
 from kernelblaster.records.journal import read_events
 from kernelblaster.records.layout import JOURNAL, RunLayout
+from kernelblaster.records.rows import fastest_reply_us
 from kernelblaster.records.summary import ProblemSummary
 from kernelblaster.records.whole_run import recall
 
@@ -107,18 +108,16 @@ def _row(layout: RunLayout, name: str, found: ProblemSummary | None, times: Pyto
     events = read_events(journal) if journal.exists() else []
     told = list({event.identity: event for event in events}.values())
     starts = [event.median_us for event in told if isinstance(event, StartProfiled)]
-    judged = [event for event in told if isinstance(event, Evaluated)]
-    accepted = [event.median_us for event in judged if event.decision == Decision.FASTER and event.median_us]
     comparison = found.comparison
     return Row(
         name=name,
         title=found.name,
         status=found.status,
         start_us=comparison.baseline.median_us if comparison else next(iter(starts), None),
-        so_far_us=min(accepted, default=None),
+        so_far_us=fastest_reply_us(told),
         final_us=comparison.candidate.median_us if comparison else None,
         pytorch_us=pytorch,
-        replies=len(judged),
+        replies=sum(isinstance(event, Evaluated) for event in told),
     )
 
 
@@ -184,7 +183,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
         own = " | ".join(map(_us, (row.start_us, row.so_far_us, row.final_us)))
         times = " | ".join(_us(row.pytorch_us.get(mode)) for mode in MODES)
         status = row.status.replace("_", " ") if row.ended else f"not ended ({row.status})"
-        yield (f"| {row.name} {row.title} | {own} | {times} | {row.ratio:.3f} | {row.replies} | {status} |")
+        yield f"| {row.name} {row.title} | {own} | {times} | {row.ratio:.3f} | {row.replies} | {status} |"
 
 
 def _us(time: float | None) -> str:

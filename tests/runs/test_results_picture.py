@@ -53,13 +53,15 @@ def test_what_was_timed_once_is_drawn_hollow() -> None:
 
 def test_the_headline_is_of_the_rows_and_is_replaced() -> None:
     readme = (ROOT / "README.md").read_text()
-    told = headline.with_headline(readme, ROWS, "a GPU")
+    told = headline.with_headline(readme, ROWS, "a GPU", "2.9")
     assert "**2.00 times**" in told, "the geometric mean of 2, 4 and 1"
     assert "faster on 2 of 3. 1 searches have ended" in told.replace("\n", " ")
     assert [one.settled for one in headline.beside(ROWS)] == [True, False]
-    assert headline.with_headline(told, ROWS[:1], "a GPU") == headline.with_headline(readme, ROWS[:1], "a GPU")
+    assert headline.with_headline(told, ROWS[:1], "a GPU", "2.9") == headline.with_headline(
+        readme, ROWS[:1], "a GPU", "2.9"
+    )
     with pytest.raises(SystemExit):
-        headline.with_headline("nothing", ROWS, "a GPU")
+        headline.with_headline("nothing", ROWS, "a GPU", "2.9")
 
 
 def test_rows_with_host_time_in_them_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:

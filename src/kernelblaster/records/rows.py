@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -86,14 +86,16 @@ def row_on_disk(directory: Path) -> ProblemSummary:
 def _so_far(told: Sequence[Event]) -> str:
     """What the fastest reply of a search that has not ended takes; empty where none was faster."""
     starts = [event.median_us for event in told if isinstance(event, StartProfiled) and event.median_us]
-    faster = [
-        event.median_us
-        for event in told
-        if isinstance(event, Evaluated) and event.decision == Decision.FASTER and event.median_us
-    ]
-    if not starts or not faster:
+    fastest = fastest_reply_us(told)
+    if not starts or fastest is None:
         return ""
-    return f"; so far {starts[0] / min(faster):.2f}x: {min(faster):,.1f} us of {starts[0]:,.1f}, not timed again"
+    return f"; so far {starts[0] / fastest:.2f}x: {fastest:,.1f} us of {starts[0]:,.1f}, not timed again"
+
+
+def fastest_reply_us(told: Iterable[Event]) -> float | None:
+    """Microseconds of the fastest reply that was faster than its parent, by that comparison; None without one."""
+    judged = (event for event in told if isinstance(event, Evaluated) and event.decision == Decision.FASTER)
+    return min((event.median_us for event in judged if event.median_us), default=None)
 
 
 def _identity(directory: Path) -> tuple[str, str]:

@@ -39,3 +39,5 @@ def test_a_start_is_judged_alike_here_and_there(tmp_path: Path) -> None:
 def test_a_device_that_only_this_process_has_is_refused() -> None:
     with pytest.raises(UsageError):
         refuse_given_device(RunConfig(evaluation=EvaluationConfig(processes=2)))
+    with pytest.raises(UsageError):
+        refuse_given_device(RunConfig(evaluation=EvaluationConfig(gpus=("1",))))

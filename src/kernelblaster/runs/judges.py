@@ -39,10 +39,10 @@ _AT_ONCE = 3
 
 def refuse_given_device(config: RunConfig) -> None:
     """Raise UsageError where processes are to judge on a device that only this one has."""
-    if config.evaluation.processes > 1:
+    if config.evaluation.processes > 1 or config.evaluation.gpus:
         raise UsageError(
             "processes of their own cannot judge on a device that was given to this one",
-            hint="name a registered device, or leave evaluation.processes at 1",
+            hint="name a registered device, or leave evaluation.processes at 1 and evaluation.gpus empty",
         )
 
 
@@ -59,7 +59,7 @@ def opened_judge(record: RunRecord, device: Device, tell: Callable[[str], object
     """
     config, workload = record.config, record.workload
     _check_gpus(config.evaluation, device.facts.kind)
-    if config.evaluation.processes == 1:
+    if config.evaluation.processes == 1 and not config.evaluation.gpus:
         with InputStore(tell=tell) as inputs:
             yield _evaluator(config, workload, watched(device, config, tell), inputs, secret_seed())
         return

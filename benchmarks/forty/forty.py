@@ -29,7 +29,7 @@ from archive import EXCHANGE, pack, unpack
 from outcomes import render, rows_of, shipped_times_of, stage_seconds
 from problems import NAMES, RESULTS, make_dataset
 from reply_files import hand_in, write_prompts
-from searching import ARCHIVE, DATASET, PROCESSES, Watch, interrupted_by_sigterm, prepare, search, settings
+from searching import ARCHIVE, DATASET, PROCESSES, REPLIES, Watch, interrupted_by_sigterm, prepare, search, settings
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import ExitCode, KernelBlasterError
@@ -53,6 +53,8 @@ def run(given: argparse.Namespace) -> int:
         str(given.processes),
         "--gpus",
         *given.gpus,
+        "--replies",
+        str(given.replies),
         "--names",
         *given.names,
     ]
@@ -67,7 +69,14 @@ def run(given: argparse.Namespace) -> int:
 
 def start(given: argparse.Namespace) -> int:
     """One start, in this process."""
-    config = settings(given.place, device=given.device, size=given.size, processes=given.processes, gpus=given.gpus)
+    config = settings(
+        given.place,
+        device=given.device,
+        size=given.size,
+        processes=given.processes,
+        gpus=given.gpus,
+        replies=given.replies,
+    )
     problems = [find_problem(name, given.place / DATASET) for name in given.names]
     try:
         return int(search(given.place, config, problems).exit_code)
@@ -147,6 +156,7 @@ def _parser() -> argparse.ArgumentParser:
         way.add_argument("--size", default=str(StandardWorkload.FULL))
         way.add_argument("--processes", type=int, default=PROCESSES)
         way.add_argument("--gpus", nargs="*", default=[], metavar="GPU", help="as in CUDA_VISIBLE_DEVICES")
+        way.add_argument("--replies", type=int, default=REPLIES, help="to each of the problems")
         way.add_argument("--names", nargs="+", default=list(NAMES), choices=NAMES, metavar="NAME")
     ways.choices["run"].add_argument("--minutes", type=float, default=9.0)
     ways.choices["run"].add_argument("--archive", type=Path, default=PLACE / "run.tar.gz")

@@ -39,6 +39,8 @@ ARCHIVE = RESULTS / "run.tar.gz"
 DATASET = "dataset"
 REPLIES = 2
 """To a problem: one to its start, one to the fastest kernel then."""
+MOST_REPLIES = 4
+"""To a problem whose kernel PyTorch is faster than after those, as the plan says."""
 PROBLEMS_AT_ONCE = 40
 PROCESSES = 6
 """On each GPU."""
@@ -58,6 +60,7 @@ def settings(
     size: str = StandardWorkload.FULL,
     processes: int = PROCESSES,
     gpus: Sequence[str] = (),
+    replies: int = REPLIES,
 ) -> RunConfig:
     """As the plan says; a rehearsal may be on another device and at another size."""
     return RunConfig(
@@ -69,7 +72,7 @@ def settings(
         size=size,
         concurrency=PROBLEMS_AT_ONCE,
         search=SearchConfig(
-            rounds=1, rollouts=1, steps=REPLIES, repairs=1, sweep_variants=8,
+            rounds=1, rollouts=1, steps=replies, repairs=1, sweep_variants=8,
             ablate=(SearchPart.PAIR_LESSONS, SearchPart.REFLECTION, SearchPart.REVIEW),
         ),
         budget=BudgetConfig(tokens=10_000_000),

@@ -144,6 +144,38 @@ def test_metrics_come_from_the_report_where_ncu_prints_nothing_beside_it(
     assert profile.totals[Metric.DURATION] == 2260640
 
 
+def test_of_a_call_of_many_launches_the_first_are_counted_and_all_are_timed(
+    make_device: Callable[..., module.CudaDevice],
+    tmp_path: Path,
+    host_build: Build,
+    make_job: MakeJob,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The stand-in gives five launches, three of them where it is asked for so many."""
+    monkeypatch.setattr("kernelblaster.devices.cuda.profiler.MOST_LAUNCHES", 3)
+    monkeypatch.setattr("kernelblaster.devices.cuda.profiler.LONG_S", 0.0)
+    whole, part = 'cat "$capture"', 'sed "/softmax_row/d; /matmul_naive/d" "$capture"'
+    report = f'case "$asked" in *--launch-count*) {part} > "$log";; *) {whole} > "$log";; esac'
+    ncu = tool(tmp_path / "ncu", report, "ncu/h200_probe.csv")
+    profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=20)
+    assert len(profile.kernels) == 5
+    assert profile.totals[Metric.DURATION] == 2260640
+    full, timed = profile.kernels[:3], profile.kernels[3:]
+    assert all(Metric.SHARED_LOAD_CONFLICTS in kernel.metrics for kernel in full)
+    assert all(Metric.SHARED_LOAD_CONFLICTS not in kernel.metrics for kernel in timed)
+    assert profile.warnings
+
+
+def test_a_call_that_takes_too_long_under_ncu_is_timed_by_events(
+    make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
+) -> None:
+    ncu = tool(tmp_path / "ncu", 'echo "==PROF== Connected" > "$log"')
+    ncu.write_text(ncu.read_text().replace('"$@"\n', 'echo "==PROF== Connected" > "$log"; sleep 20\n'))
+    profile = profile_once(make_device(ncu=ncu), host_build, make_job(), timeout_s=2)
+    assert profile.source is ProfileSource.EVENTS
+    assert profile.warnings
+
+
 def test_a_report_that_cannot_be_printed_costs_rules_and_lines_alone(
     make_device: Callable[..., module.CudaDevice], tmp_path: Path, host_build: Build, make_job: MakeJob
 ) -> None:

@@ -76,3 +76,14 @@ def test_clocks_are_left_alone_and_only_marked_work_is_profiled() -> None:
     assert options["--clock-control"] == "none"
     assert options["--cache-control"] == "all"
     assert options["--profile-from-start"] == "off"
+
+
+def test_a_failure_says_what_the_driver_reported() -> None:
+    with pytest.raises(NcuFailure, match="resource"):
+        parse_csv("==ERROR== An error was reported by the driver:\n==ERROR== a resource is in use\n")
+
+
+def test_the_empty_kernel_of_the_harness_takes_no_launch_from_the_candidate() -> None:
+    command = ncu_command(Path("/opt/ncu"), ["a.sum"], launches=24)
+    assert command[command.index("--launch-count") + 1] == "25"
+    assert "--launch-count" not in ncu_command(Path("/opt/ncu"), ["a.sum"])

@@ -500,6 +500,9 @@ class FakeDevice:
     def shared(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def counting(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     @contextmanager
     def exclusive(self, *, wait: bool = True) -> Iterator[bool]:
         if not self._lock.acquire(blocking=wait):

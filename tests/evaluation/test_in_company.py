@@ -11,7 +11,7 @@ from budget_support import RELU_SLUG, reduced
 from fake_device import FakeDevice, FakeSession, Script, source
 
 from kernelblaster.config import EvaluationConfig
-from kernelblaster.devices.base import CallResult
+from kernelblaster.devices.base import CallResult, Candidate, Job, Profiler
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Verdict
@@ -97,6 +97,40 @@ def test_only_what_is_measured_holds_the_gpu_alone(
     assert found.in_company
     assert device.uses[:2] == ["shared", "shared"]  # inputs are drawn, values verified
     assert ("alone" in device.uses) == (verdict is Verdict.CORRECT)
+
+
+class Counted(Watched):
+    """Notes who has its counters, which one profiler at a time may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted_by = 0
+        self.started_with: list[tuple[int, str]] = []
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        assert self.holders == 0
+        assert self.counted_by == 0
+        self.counted_by = 1
+        try:
+            yield
+        finally:
+            self.counted_by = 0
+
+    def profiler(self, candidate: Candidate, job: Job, *, timeout_s: float) -> Profiler:
+        self.started_with.append((self.counted_by, self.uses[-1]))
+        return super().profiler(candidate, job, timeout_s=timeout_s)
+
+
+def test_a_profiler_starts_when_it_has_the_counters(store: InputStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelblaster.evaluation.timing.stopwatch.SPIN_UP_S", 0.0)
+    device = Counted()
+
+    found = trusting(device, store).evaluate(relu(store), source("honest"), baseline=source("quick"), profile=True)
+
+    assert found.profile is not None
+    assert device.started_with == [(1, "shared")]
+    assert device.uses[-1] == "alone"
 
 
 @pytest.mark.parametrize("in_company", [False, True])

@@ -22,7 +22,7 @@ from archive import EXCHANGE, pack, unpack
 from fake_device import FakeDevice
 from outcomes import Row, geometric_mean, render, rows_of, stage_seconds
 from problems import NAMES, RESULTS, TWENTY_ONE, make_dataset, problems_of
-from searching import DATASET, REPLIES, Watch, prepare, search, settings
+from searching import DATASET, MOST_REPLIES, REPLIES, Watch, prepare, search, settings
 
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.errors import ExitCode
@@ -89,7 +89,7 @@ def test_the_archived_run_goes_on_and_asks_again_what_waits(place: Path) -> None
     if not problems:
         pytest.skip("no search of the archived run waits for a reply")
 
-    summary = search(place, settings(place, processes=1), problems, device=NoGpu(place))
+    summary = search(place, settings(place, processes=1, replies=MOST_REPLIES), problems, device=NoGpu(place))
 
     assert [row.status for row in summary.problems] == [OutcomeStatus.WAITING] * len(problems)
     assert asked(exchange) == before

@@ -356,6 +356,10 @@ class Device(Protocol):
         """Context manager: use of this device for anything but measuring, while nobody measures on it."""
         ...
 
+    def counting(self) -> AbstractContextManager[None]:
+        """Context manager: use of this device's counters, by one profiler at a time. Entered before the other two."""
+        ...
+
 
 def profile_once(device: Device, build: Build, job: Job, *, timeout_s: float) -> Profile:
     """Counters of one warmed call, in a process for that alone. Raises RunFailure."""

@@ -79,3 +79,7 @@ class ForwardingDevice:
     def shared(self) -> AbstractContextManager[None]:
         """Share the inner device."""
         return self.inner.shared()
+
+    def counting(self) -> AbstractContextManager[None]:
+        """Have the inner device's counters."""
+        return self.inner.counting()

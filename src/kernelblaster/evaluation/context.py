@@ -152,6 +152,10 @@ class EvaluationContext:
         """Guards what is measured, where the device is not held for the whole evaluation."""
         return self.device.exclusive() if self.in_company else nullcontext()
 
+    def counting(self) -> AbstractContextManager[None]:
+        """Guards the device's counters, where it is not held for the whole evaluation. Entered before the others."""
+        return self.device.counting() if self.in_company else nullcontext()
+
     def floor_us(self, problem: Problem) -> float:
         """Roofline floor of the timed size, in microseconds. Raises ProblemError."""
         precision = self.precision_of(problem)

@@ -143,7 +143,7 @@ class EvaluationPipeline(EvaluationStages):
         apart = plan.timed not in plan.small
         early = apart and pair.drawn.file_bytes <= EARLY_BYTES
         with ExitStack() as stack:
-            if early and profile:
+            if early and profile and not self._judge.in_company:
                 pair.start_profiler(candidate)  # it takes longest
             cheap = stack.enter_context(verifier.start(candidate, plan.small[0])) if plan.small else None
             other = stack.enter_context(verifier.start(candidate, plan.unseen[0])) if plan.unseen else None
@@ -156,7 +156,8 @@ class EvaluationPipeline(EvaluationStages):
             if other is not None and not self._verify(lambda: self._verify_unseen(other, plan.unseen)):
                 return False
         if not early:
-            if apart and profile and pair.drawn.file_bytes <= self._judge.facts.memory_bytes / ROOM:
+            room = pair.drawn.file_bytes <= self._judge.facts.memory_bytes / ROOM
+            if apart and profile and room and not self._judge.in_company:
                 pair.start_profiler(candidate)
             pair.start(candidate, baseline)
         pair.started()
@@ -284,11 +285,19 @@ class EvaluationPipeline(EvaluationStages):
         return f"calls in a row gain that by the judge's clock, and {_STREAMS} ({', '.join(self._own_streams)})"
 
     def _profile(self, candidate: Candidate, pair: TimedPair[InputSet], hold: ExitStack) -> None:
-        """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate."""
+        """Counters of one call. A profiler that fails takes nothing back from a correct, timed candidate.
+
+        In company it starts only now: counters serve one program, however long that waits.
+        """
+        judge = self._judge
         try:
             with self._stage("profile"):
-                with self._alone(self._judge.measuring()):
-                    read = pair.profile(candidate)
+                with self._guarded(judge.counting()):
+                    if judge.in_company:
+                        with self._guarded(judge.verifying()):
+                            pair.start_profiler_last(candidate)
+                    with self._alone(judge.measuring()):
+                        read = pair.profile(candidate)
                 hold.close()
                 self._evaluation.profile = read()
         except RunFailure as failure:

@@ -30,7 +30,7 @@ from kernelblaster.devices.build.self_checking import SelfCheckingBuilder, find_
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.cuda.facts import device_facts
 from kernelblaster.devices.cuda.gpu_access import little_view, needs_helper, reaching_isolation, suffices_for_the_gpu
-from kernelblaster.devices.cuda.lock import gpu_lock, gpu_shared
+from kernelblaster.devices.cuda.lock import counter_lock, gpu_lock, gpu_shared
 from kernelblaster.devices.cuda.monitor import Monitor
 from kernelblaster.devices.cuda.probe import detect_gpu
 from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
@@ -284,3 +284,7 @@ class CudaDevice:
     def shared(self) -> AbstractContextManager[None]:
         """Use this GPU beside others of the machine, while nobody holds it alone."""
         return gpu_shared(self._facts.uuid or self._facts.name)
+
+    def counting(self) -> AbstractContextManager[None]:
+        """Have this GPU's counters: of two programs under ncu one fails, from its first kernel to its last."""
+        return counter_lock(self._facts.uuid or self._facts.name)

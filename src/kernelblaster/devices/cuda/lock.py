@@ -46,6 +46,13 @@ def reference_lock(uuid: str) -> Iterator[None]:
 
 
 @contextmanager
+def counter_lock(uuid: str) -> Iterator[None]:
+    """Have the counters of the GPU `uuid`, which serve one profiler at a time. Taken before the GPU."""
+    with _locked(uuid, "counters", fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
 def _gate(uuid: str) -> Iterator[None]:
     """Close the gate to those who want the GPU alone; after a while before the next of them has come to it."""
     until = time.monotonic() + PATIENCE_S

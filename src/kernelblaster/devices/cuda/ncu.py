@@ -24,7 +24,12 @@ PERMISSION_HINT = (
 
 WARMUP_KERNEL = "kb_warmup"
 """The harness' empty kernel, which ncu profiles before the candidate's call."""
+_REASON_CHARACTERS = 300
 NO_KERNEL = "ncu profiled no kernel: the call launched none"
+MOST_LAUNCHES = 24
+"""Of a call, the first launches are counted in full: each takes half a second and more, in forty passes."""
+TIMES = (Metric.DURATION.value, Metric.DRAM_READ.value, Metric.DRAM_WRITE.value)
+"""Of every launch of a longer call. They take one pass."""
 _IDENTITY = ("ID", "Kernel Name", "Block Size", "Grid Size")
 _UNKNOWN_METRIC = re.compile(r"Failed to find metric (?P<name>\S+)")
 
@@ -38,11 +43,16 @@ class NcuFailure(Exception):
         self.permission = permission
 
 
-def ncu_command(ncu: Path, metrics: Iterable[str] | None = None) -> list[str]:
-    """Arguments to put before the program; CSV goes to standard output, in base units."""
+def ncu_command(ncu: Path, metrics: Iterable[str] | None = None, *, launches: int | None = None) -> list[str]:
+    """Arguments to put before the program; CSV goes to standard output, in base units.
+
+    Of its first `launches`, if given, after the harness' empty kernel.
+    """
     names = ",".join(metrics if metrics is not None else [metric.value for metric in Metric])
+    most = [] if launches is None else ["--launch-count", str(1 + launches)]
     return [
         str(ncu),
+        *most,
         "--metrics",
         names,
         "--clock-control",
@@ -108,7 +118,7 @@ def _failure(text: str) -> NcuFailure:
     if "No kernels were profiled" in text:
         return NcuFailure(NO_KERNEL)
     errors = [line.removeprefix("==ERROR==").strip() for line in text.splitlines() if line.startswith("==ERROR==")]
-    return NcuFailure(f"ncu failed: {errors[0] if errors else text.strip()[-200:] or 'no output'}")
+    return NcuFailure(f"ncu failed: {' '.join(errors)[:_REASON_CHARACTERS] or text.strip()[-200:] or 'no output'}")
 
 
 def unknown_metrics(text: str) -> frozenset[str]:

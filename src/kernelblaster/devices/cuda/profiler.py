@@ -9,6 +9,7 @@ starts of ncu, some seconds of the CPU that leave the GPU to others.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,9 +20,11 @@ from typing import Self
 
 from kernelblaster.devices.base import COUNTED, Candidate, Job
 from kernelblaster.devices.cuda.ncu import (
+    MOST_LAUNCHES,
     NO_KERNEL,
     PERMISSION_ERROR,
     PERMISSION_HINT,
+    TIMES,
     WARMUP_KERNEL,
     NcuFailure,
     ncu_command,
@@ -39,6 +42,8 @@ from kernelblaster.sandbox.isolation import FileView, Isolation, strongest_worki
 from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import Scratch, clean_environment, run, strongest
 
+LONG_S = 5.0
+"""Counting a call takes less, or its launches may be too many: they are looked up while it can still be timed."""
 PAGE_TIMEOUT_S = 60.0
 """For ncu to print a page of a report."""
 _TABLE = '"Kernel Name"'
@@ -107,7 +112,7 @@ class CudaProfiler:
             self._log = self._started.enter_context(Scratch()) / "ncu.csv"
             self._report = self._log.with_name("call.ncu-rep")
             self._level = self._counters.isolation or self._limits.isolation or strongest().level
-            self._waiting = self._started.enter_context(self._program(self._counters.ncu, self._level))
+            self._waiting = self._started.enter_context(self._program(self._command(self._counters.ncu), self._level))
             self._waiting.begin_warm_up()
         return self
 
@@ -128,11 +133,18 @@ class CudaProfiler:
         if ncu is None:
             return self._by_events("ncu is not installed: times only")
         try:
+            began = time.monotonic()
             text = self._by_ncu(ncu)
+            long = time.monotonic() - began > LONG_S and len(self._counted_kernels(ncu, text)) >= MOST_LAUNCHES
+            times = self._times(ncu) if long else ""
         except NcuFailure as failure:
             hint = f"; hint: {PERMISSION_HINT}" if failure.permission else ""
             return self._by_events(f"{failure.reason}{hint}")
-        return lambda: self._read(ncu, text)
+        except RunFailure as failure:
+            if failure.kind is not RunFailureKind.TIMEOUT:
+                raise
+            return self._by_events(f"under ncu the call took too long: {failure.reason}")
+        return lambda: self._read(ncu, text, times)
 
     def _by_ncu(self, ncu: Path) -> str:
         """What ncu writes of a call; until it is known to work, under weaker isolation where it fails.
@@ -168,15 +180,33 @@ class CudaProfiler:
             parse_csv(text)
         return text
 
-    def _read(self, ncu: Path, text: str) -> Profile:
-        """The profile of what was counted. Raises RunFailure where ncu cannot print its own report."""
+    def _times(self, ncu: Path) -> str:
+        """What ncu writes of all launches of a call, by another program. Raises NcuFailure, RunFailure."""
+        log = self._log.with_name("times.csv")
+        command = [*ncu_command(ncu, TIMES), "--log-file", str(log)]
+        with self._program(command, self._counters.isolation or self._level) as program:
+            program.begin_warm_up()
+            return self._finish(program, log)
+
+    def _read(self, ncu: Path, text: str, times: str = "") -> Profile:
+        """The profile of what was counted, and of the times of all launches where those are more.
+
+        Raises RunFailure where ncu cannot print its own report.
+        """
+        warnings = [self._counters.warning] if self._counters.warning else []
         try:
             kernels = _own(self._kernels(ncu, text))
+            counted = len(kernels)
+            if times:
+                kernels += _own(parse_csv(times, TIMES))[counted:]
+            if counted >= MOST_LAUNCHES:
+                warnings.append(
+                    f"the first {counted} launches are counted in full, of {len(kernels) - counted} others the times"
+                )
         except NcuFailure as failure:
             raise RunFailure(RunFailureKind.RUNTIME, failure.reason) from failure
         if not kernels:
             raise RunFailure(RunFailureKind.RUNTIME, NO_KERNEL)
-        warnings = [self._counters.warning] if self._counters.warning else []
         return Profile(source=ProfileSource.NCU, kernels=kernels, totals=totals(kernels), warnings=warnings)
 
     def _kernels(self, ncu: Path, text: str) -> list[KernelProfile]:
@@ -193,6 +223,11 @@ class CudaProfiler:
             kernel.rules, kernel.lines = rules.get(number, []), lines[number]
         return kernels
 
+    def _counted_kernels(self, ncu: Path, text: str) -> list[KernelProfile]:
+        """What was counted, without rules and lines. Raises NcuFailure."""
+        printed = _TABLE in text or not self._report.exists()
+        return _own(parse_csv(text if printed else text + self._page(ncu, "raw")))
+
     def _page(self, ncu: Path, page: str) -> str:
         """A page of the report; empty when ncu fails. It needs no GPU, and sees the report alone."""
         output = self._report.with_suffix(f".{page}.csv")
@@ -208,10 +243,12 @@ class CudaProfiler:
         )
         return output.read_text(errors="replace") if output.exists() else ""
 
-    def _program(self, ncu: Path, level: Isolation) -> HarnessProcess:
+    def _command(self, ncu: Path) -> list[str]:
         # ncu writes to a file: many launches of many metrics outgrow the kept tail of an output.
-        asked = [*ncu_command(ncu, self._counters.names()), *report_arguments(self._report)]
-        command = [*asked, "--log-file", str(self._log)]
+        asked = [*ncu_command(ncu, self._counters.names(), launches=MOST_LAUNCHES), *report_arguments(self._report)]
+        return [*asked, "--log-file", str(self._log)]
+
+    def _program(self, command: list[str], level: Isolation) -> HarnessProcess:
         view = self._view | FileView(writable=(self._log.parent,), counters=True)
         limits = replace(self._limits, isolation=level)
         timeout_s = self._timeout_s
@@ -223,14 +260,14 @@ class CudaProfiler:
         """What ncu writes of one call, of the program that waits if that is under this isolation."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None and level is self._level:
-            return self._finish(waiting)
+            return self._finish(waiting, self._log)
         self._log.unlink(missing_ok=True)
         self._report.unlink(missing_ok=True)
-        with self._program(ncu, level) as program:
+        with self._program(self._command(ncu), level) as program:
             program.begin_warm_up()
-            return self._finish(program)
+            return self._finish(program, self._log)
 
-    def _finish(self, program: HarnessProcess) -> str:
+    def _finish(self, program: HarnessProcess, log: Path) -> str:
         failure: RunFailure | DeviceError | None = None
         try:
             program.load()
@@ -238,7 +275,7 @@ class CudaProfiler:
             tail = program.quit().output
         except (RunFailure, DeviceError) as error:
             failure, tail = error, getattr(error, "log", "")
-        text = self._log.read_text(errors="replace") if self._log.exists() else tail
+        text = log.read_text(errors="replace") if log.exists() else tail
         if failure is not None and _CONNECTED not in text and "==ERROR==" not in text:
             raise NcuFailure(f"ncu did not reach the program: {failure}")
         if failure is not None and "==ERROR==" not in text:

@@ -232,6 +232,10 @@ class EmulatedDevice:
         """As `exclusive`."""
         return nullcontext()
 
+    def counting(self) -> AbstractContextManager[None]:
+        """As `exclusive`: each emulator counts for itself."""
+        return nullcontext()
+
     def _assemble(self, build: Build) -> None:
         """Put the module next to the program, once. Raises BuildFailure naming PTX line and source line."""
         if build.ptx is None:

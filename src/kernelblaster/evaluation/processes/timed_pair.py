@@ -80,6 +80,11 @@ class TimedPair(Generic[_Drawn]):
         self._profiler = self._stack.enter_context(profiler)
         return self._profiler
 
+    def start_profiler_last(self, candidate: Candidate) -> None:
+        """End candidate and baseline, start the profiler, and wait until it disturbs nobody. Raises DeviceError."""
+        self._close_processes()
+        self.start_profiler(candidate).settle()
+
     def settle(self) -> None:
         """Wait until the profiler, if it was started, disturbs nobody."""
         if self._profiler is not None:

@@ -17,6 +17,8 @@ MOST_PATTERNS = 14
 """Parents up to which all patterns of signs are counted."""
 CORRECT = "correct"
 LEVEL = 0.95
+THIRD_INDEX = 2
+"""Of the replies that came after the first two of each arm had been looked at."""
 SMALL = 0.03
 """An effect that would change nothing."""
 
@@ -165,6 +167,10 @@ def render(prompts: Sequence[AskedPrompt], rows: Sequence[JudgedReply]) -> str:
         contrast("donor - knowledge, same technique", judged, Arm.DONOR, Arm.KNOWLEDGE, index=DONOR_INDEX),
     ]
     known = [one for one in secondary if one is not None]
+    third = contrast("knowledge - placebo, third replies alone", judged, Arm.KNOWLEDGE, Arm.PLACEBO, index=THIRD_INDEX)
+    first = [one for one in judged if one.prompt.reply != THIRD_INDEX]
+    seen = contrast("knowledge - placebo, first two replies", first, Arm.KNOWLEDGE, Arm.PLACEBO)
+    looks = [one for one in (seen, third) if one is not None and third is not None]
     best = oracle(judged)
     groups = {
         "tensor cores": [one for one in judged if one.prompt.tensor_cores],
@@ -186,7 +192,7 @@ def render(prompts: Sequence[AskedPrompt], rows: Sequence[JudgedReply]) -> str:
             "",
             "## Primary contrast",
             "",
-            *_contrast_table([primary] if primary else [], {}),
+            *_contrast_table([*([primary] if primary else []), *looks], {}),
             "",
             "## Secondary contrasts",
             "",

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 from langgraph.runtime import Runtime
@@ -66,6 +67,23 @@ class Arm(StrEnum):
     DONOR = "donor"
 
 
+class OfParent(Protocol):
+    """What is asked of a parent."""
+
+    @property
+    def parent(self) -> str:
+        """Its id."""
+        ...
+
+
+Asked = TypeVar("Asked", bound=OfParent)
+
+
+def prompt_id(parent: str, arm: Arm, reply: int) -> str:
+    """Of the prompt for that reply of an arm."""
+    return hashlib.sha256(f"{SEED}/{parent}/{arm}/{reply}".encode()).hexdigest()[:12]
+
+
 @dataclass(frozen=True)
 class Prompt:
     """One question of the trial."""
@@ -80,8 +98,7 @@ class Prompt:
     @property
     def id(self) -> str:
         """Names its files; says nothing of arm or parent."""
-        place = f"{SEED}/{self.parent}/{self.arm}/{self.reply}"
-        return hashlib.sha256(place.encode()).hexdigest()[:12]
+        return prompt_id(self.parent, self.arm, self.reply)
 
     @property
     def text(self) -> str:
@@ -241,7 +258,7 @@ def _alternatives(selection: Selection, techniques: Mapping[str, TechniqueEntry]
     return [Hypothesis(technique=name, summary=techniques[name].summary) for name in names]
 
 
-def in_blocks(prompts: Sequence[Prompt]) -> list[Prompt]:
+def in_blocks(prompts: Sequence[Asked]) -> list[Asked]:
     """The order in which they are asked: parent by parent in random order, the prompts of each in random order."""
     drawn = np.random.default_rng(SEED)
     parents = [str(name) for name in drawn.permutation(sorted({prompt.parent for prompt in prompts}))]

@@ -6,7 +6,7 @@ import gzip
 from pathlib import Path
 from typing import Self, TypeVar
 
-from arms import Arm, Prompt
+from arms import Arm, Prompt, prompt_id
 from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.storage.atomic import write_atomically
@@ -45,6 +45,10 @@ class AskedPrompt(BaseModel):
             id=prompt.id, parent=prompt.parent, family=prompt.family, arm=prompt.arm, reply=prompt.reply,
             technique=prompt.technique, headroom=headroom, tensor_cores=tensor_cores, source=source, text=prompt.text,
         )  # fmt: skip
+
+    def once_more(self, reply: int) -> Self:
+        """The same prompt for its reply of that number."""
+        return self.model_copy(update={"id": prompt_id(self.parent, self.arm, reply), "reply": reply})
 
 
 class GivenReply(BaseModel):

@@ -1,6 +1,7 @@
 """The content trial of docs/results/content_trial/plan.md: asks, takes replies, has them judged, and reports.
 
     python benchmarks/content_trial/trial.py ask FOLDER       # FOLDER/prompts/ID.txt, FOLDER/order.txt
+    python benchmarks/content_trial/trial.py again FOLDER     # the prompts of the three arms once more
     python benchmarks/content_trial/trial.py take FOLDER      # FOLDER/replies/ID.txt, word for word
     python benchmarks/content_trial/trial.py judge [--minutes M] [--workers N] [--part 1/1] [--rows FILE]
     python benchmarks/content_trial/trial.py report
@@ -16,13 +17,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from analysis import render
-from arms import Asking, Prompt, in_blocks
+from arms import Arm, Asking, Prompt, in_blocks
 from parents import PRECISION, WORKLOAD, Parent, parents
 from rows import PROMPTS, REPLIES, RESULTS, ROWS, AskedPrompt, GivenReply, JudgedReply, read, write
 
@@ -58,11 +59,25 @@ def ask(folder: Path) -> None:
     new = {parent.id: parent for parent in parents() if parent.id not in asked_before}
     prompts = in_blocks([prompt for parent in new.values() for prompt in _prompts(parent)])
     write(PROMPTS, known + [_asked(prompt, new[prompt.parent]) for prompt in prompts])
+    _hand_out(folder, prompts)
+    print(f"{len(prompts)} prompts of {len(new)} parents")
+
+
+def again(folder: Path) -> None:
+    """Write each prompt of the three arms once more, word for word, for another reply to it."""
+    known = read(PROMPTS, AskedPrompt)
+    last = max(prompt.reply for prompt in known)
+    more = [prompt.once_more(last + 1) for prompt in known if prompt.arm is not Arm.DONOR and prompt.reply == 0]
+    write(PROMPTS, known + in_blocks(more))
+    _hand_out(folder, in_blocks(more))
+    print(f"{len(more)} prompts, reply {last + 1}")
+
+
+def _hand_out(folder: Path, prompts: Sequence[Prompt | AskedPrompt]) -> None:
     (folder / "prompts").mkdir(parents=True, exist_ok=True)
     for prompt in prompts:
         (folder / "prompts" / f"{prompt.id}.txt").write_text(prompt.text, encoding="utf-8")
     (folder / "order.txt").write_text("".join(f"{prompt.id}\n" for prompt in prompts))
-    print(f"{len(prompts)} prompts of {len(new)} parents")
 
 
 def _prompts(parent: Parent) -> list[Prompt]:
@@ -178,7 +193,7 @@ def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ways = parser.add_subparsers(dest="way", required=True)
-    for way in ("ask", "take"):
+    for way in ("ask", "again", "take"):
         ways.add_parser(way).add_argument("folder", type=Path)
     judging = ways.add_parser("judge")
     judging.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CUDA)
@@ -190,6 +205,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.way == "ask":
         ask(given.folder)
+    elif given.way == "again":
+        again(given.folder)
     elif given.way == "take":
         take(given.folder)
     elif given.way == "judge":

@@ -7,7 +7,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from weights import SHAPES, of_long_texts, write_base
 from kernelblaster import EvaluationConfig, RunConfig, environment_problems, open_evaluator
 from kernelblaster.config.training import Baseline, Preset, TrainConfig
 from kernelblaster.environment.judging import SharedJudge
+from kernelblaster.environment.remote_judge import RemoteJudge
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.training.arms import BASE, Arm
 from kernelblaster.training.judging import StoredJudge
@@ -34,9 +36,11 @@ from kernelblaster.training.stages import Stage, plan_of
 from kernelblaster.training.template import template_rows, write_template
 
 WEIGHTS, WARMUP, UNDISTURBED, EVAL, SERVE = "base", "warmup", "undisturbed", "eval", "serve"
+ELSEWHERE = "elsewhere"
+"""`frontend`, judged by a server on another GPU."""
 LENGTHS = {"lengths-512": (512, 10), "lengths-2048": (2048, 2), "lengths-4096": (4096, 1)}
 """Part -> tokens of prompt and of completion, updates unless others are asked for."""
-PARTS = (WEIGHTS, WARMUP, Stage.FRONTEND, UNDISTURBED, Stage.MIDEND, EVAL, SERVE, BACKEND, *LENGTHS)
+PARTS = (WEIGHTS, WARMUP, Stage.FRONTEND, UNDISTURBED, Stage.MIDEND, EVAL, SERVE, BACKEND, ELSEWHERE, *LENGTHS)
 KILLED = 9
 """Exit code of the process that ends itself in the middle of a stage."""
 SIZE = "small"
@@ -62,6 +66,7 @@ class Asked:
         micro_batch: see `TrainConfig`.
         minutes: after which a stage ends.
         kill: end the process in the middle of the stage.
+        judge: address of a server on another GPU.
     """
 
     part: str
@@ -76,6 +81,7 @@ class Asked:
     micro_batch: int | None
     minutes: float | None
     kill: bool
+    judge: str | None = None
 
     @property
     def tokens(self) -> int:
@@ -122,7 +128,7 @@ class Part:
         self._began = time.monotonic()
         self._whole = WholeGpu()
         self._stage = Stage(self._name) if self._name in set(Stage) else Stage.FRONTEND
-        own = self._name in LENGTHS or self._name == UNDISTURBED
+        own = self._name in LENGTHS or self._name in (UNDISTURBED, ELSEWHERE)
         self._layout = TrainingLayout(asked.work / (self._name if own else "training"))
         self._directory = self._layout.warmup if self._name == WARMUP else self._layout.stage(self._stage)
 
@@ -150,13 +156,26 @@ class Part:
         if self._name == WARMUP:
             self._keep(_of(run_warmup(self._layout, config, self._moment)), finished=True)
             return
-        with open_evaluator(judging) as evaluator:
-            judge = StoredJudge(SharedJudge(evaluator), catalogue, self._layout.judged)
+        with self._opened_judge(judging) as shared:
+            judge = StoredJudge(shared, catalogue, self._layout.judged)
             if self._name == BACKEND:
                 lay_out_backend(self._layout, catalogue, judge)
             print(f"{self._name}: prompts are made, {time.monotonic() - self._began:.1f} s", flush=True)
             told = self._do(config, judge)
             self._keep({**told, "judged": judge.judged}, finished=True)
+
+    @contextmanager
+    def _opened_judge(self, judging: RunConfig) -> Iterator[SharedJudge]:
+        """In this process, or where `--judge` says."""
+        if self._name == ELSEWHERE:
+            if self._asked.judge is None:
+                raise SystemExit(
+                    f"{ELSEWHERE} needs --judge: `kernelblaster env serve --judge --size {SIZE}` says its address"
+                )
+            yield SharedJudge(RemoteJudge(self._asked.judge))
+            return
+        with open_evaluator(judging) as evaluator:
+            yield SharedJudge(evaluator)
 
     def _do(self, config: TrainConfig, judge: StoredJudge) -> dict[str, Any]:
         if self._name == EVAL:

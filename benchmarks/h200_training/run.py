@@ -5,6 +5,7 @@ are built, checked and timed, so that generation, judging and update are real:
 
 - `warmup`, `frontend`, `midend`, `backend`: completions of one letter. The process of `frontend` ends itself in the
   middle and is started again; `undisturbed` is the same stage without that, and what both came to is compared.
+- `elsewhere`: `frontend`, judged by a server on another GPU (`--judge`).
 - `lengths-512`, `lengths-2048`, `lengths-4096`: prompts and completions of so many tokens, with the report's settings.
   The first token is the letter; what follows is written and trained on, and says nothing.
 - `eval` samples base and trained weights on three held-out problems, `serve` asks the served model.
@@ -35,7 +36,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import torch
-from parts import KILLED, PARTS, UNDISTURBED, WEIGHTS, Asked, Part
+from parts import ELSEWHERE, KILLED, PARTS, UNDISTURBED, WEIGHTS, Asked, Part
 from safetensors.torch import load_file
 from tables import merge
 from weights import SHAPES
@@ -43,7 +44,7 @@ from weights import SHAPES
 from kernelblaster.training.rollouts import GENERATIONS, ROLLOUTS
 from kernelblaster.training.stages import Stage
 
-_BY_DEFAULT = [part for part in PARTS if part != "lengths-4096"]
+_BY_DEFAULT = [part for part in PARTS if part not in ("lengths-4096", ELSEWHERE)]
 
 
 def parsed() -> argparse.Namespace:
@@ -62,6 +63,7 @@ def parsed() -> argparse.Namespace:
     arguments.add_argument("--device", default="cuda", help="of the judge")
     arguments.add_argument("--shape", choices=list(SHAPES), default="8b", help="of the random weights")
     arguments.add_argument("--part", choices=PARTS, help="one part in this process")
+    arguments.add_argument("--judge", help="address of a server on another GPU, for the part `elsewhere`")
     arguments.add_argument("--kill", action="store_true", help="end the process in the middle of the stage")
     arguments.add_argument("--merge", type=Path, help="a directory of files that tell, put into --into")
     arguments.add_argument("--into", type=Path, default=Path("docs/results/h200_training"), help="without its ending")

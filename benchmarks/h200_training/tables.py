@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 _ORDER = (
-    "warmup", "killed", "frontend", "undisturbed", "midend", "backend", "lengths-512", "lengths-2048", "lengths-4096",
+    "warmup", "killed", "frontend", "undisturbed", "midend", "backend", "elsewhere",
+    "lengths-512", "lengths-2048", "lengths-4096",
 )  # fmt: skip
 
 

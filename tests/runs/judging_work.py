@@ -9,9 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelblaster.errors import DeviceError, DeviceMemoryFull, ProblemError
+
+
+class Answer(NamedTuple):
+    """What stands for an evaluation: who judged, and what a source asked for."""
+
+    process: int
+    told: int | str
+    found_no_memory: bool = False
 
 
 class Judge:
@@ -20,7 +28,7 @@ class Judge:
     def __init__(self) -> None:
         self.asked = 0
 
-    def evaluate(self, problem: Any, source: str, **how: Any) -> tuple[int, int | str]:
+    def evaluate(self, problem: Any, source: str, **how: Any) -> Answer:
         self.asked += 1
         word, _, place = source.partition(" ")
         if word == "die" or (word == "die_once" and _first(place)):
@@ -32,8 +40,8 @@ class Judge:
         if word == "full" and _first(place):
             raise DeviceMemoryFull("no room", hint="wait")
         if word == "gpu":
-            return os.getpid(), os.environ["CUDA_VISIBLE_DEVICES"]
-        return os.getpid(), self.asked
+            return Answer(os.getpid(), os.environ["CUDA_VISIBLE_DEVICES"])
+        return Answer(os.getpid(), self.asked, found_no_memory=word == "short" and _first(place))
 
     def sweep(self, problem: Any, sources: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
         return os.getpid(), sources

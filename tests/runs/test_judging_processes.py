@@ -87,7 +87,7 @@ def test_what_is_wrong_comes_as_it_is_and_ends_no_process(
 
 def test_a_process_that_dies_is_replaced_and_asked_again(judges: JudgingProcesses, tmp_path: Path) -> None:
     before = asked(judges, ONE)[0]
-    after, asked_there = asked(judges, ONE, f"die_once {tmp_path / 'died'}")
+    after, asked_there, _ = asked(judges, ONE, f"die_once {tmp_path / 'died'}")
     assert (after != before, asked_there) == (True, 1)
 
 
@@ -99,8 +99,13 @@ def test_a_candidate_that_ends_every_process_is_the_machines_failure(judges: Jud
     assert asked(judges, ONE)[0] != before
 
 
-def test_where_memory_was_full_it_is_tried_once_more_alone(judges: JudgingProcesses, tmp_path: Path) -> None:
-    assert asked(judges, ONE, f"full {tmp_path / 'full'}")
+@pytest.mark.parametrize("how", ["full", "short"])
+def test_where_memory_was_full_it_is_tried_once_more_alone(judges: JudgingProcesses, tmp_path: Path, how: str) -> None:
+    found = asked(judges, ONE, f"{how} {tmp_path / how}")
+    assert not found.found_no_memory
+    assert (
+        asked(judges, ONE, f"{how} {tmp_path / how}").told == found.told + 1
+    )  # what was judged was asked twice, this once
 
 
 def test_a_device_that_cannot_be_opened_says_why() -> None:

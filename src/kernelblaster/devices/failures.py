@@ -25,6 +25,10 @@ class BuildFailure(Exception):
         self.log = log
 
 
+NO_MEMORY = "cudaErrorMemoryAllocation"
+"""Begins the reason where CUDA found no memory on the GPU."""
+
+
 class RunFailureKind(StrEnum):
     """How a running candidate failed. Values are verdicts."""
 

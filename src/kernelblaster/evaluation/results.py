@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.devices.failures import NO_MEMORY
 from kernelblaster.devices.profiles import KernelResources, Profile
 from kernelblaster.evaluation.tiers import Tier
 from kernelblaster.problems.problem import Precision
@@ -212,6 +213,11 @@ class Evaluation(BaseModel):
     """Wall seconds per stage: build, inputs, verify, time, profile; wait, while others used the device."""
     alone_s: float = 0.0
     """Wall seconds for which it kept others from the GPU; 0 on an emulated one, and in records of earlier versions."""
+
+    @property
+    def found_no_memory(self) -> bool:
+        """Whether it failed because memory of the GPU could not be had, which in company others may hold."""
+        return self.verdict is Verdict.RUNTIME_ERROR and NO_MEMORY in self.reason
 
     @property
     def correct(self) -> bool:

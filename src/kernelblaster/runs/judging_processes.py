@@ -91,7 +91,8 @@ class JudgingProcesses:
         def judged(judge: _Served) -> Evaluation:
             return judge.evaluate(problem, source, baseline, profile, process_pairs)
 
-        return self._asked(problem, judged)
+        found = self._asked(problem, judged)
+        return self._asked_alone(problem, judged) if found.found_no_memory else found
 
     def sweep(self, problem: Problem, sources: Sequence[str]) -> SweepTimes:
         """As of `Evaluator`. Raises DeviceError and ProblemError."""
@@ -111,8 +112,12 @@ class JudgingProcesses:
             with admission.of(problem):
                 return server.ask(request)
         except DeviceMemoryFull:
-            with admission.of(problem, alone=True):
-                return server.ask(request)
+            return self._asked_alone(problem, request)
+
+    def _asked_alone(self, problem: Problem, request: Callable[[_Served], Answer]) -> Answer:
+        server = self._server(problem)
+        with self._admission[server.gpu].of(problem, alone=True):
+            return server.ask(request)
 
     def _server(self, problem: Problem) -> _Server:
         """Where a problem is judged: at first, by the process that has the fewest."""

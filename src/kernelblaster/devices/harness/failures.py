@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernelblaster.devices.failures import RunFailure, RunFailureKind
+from kernelblaster.devices.failures import NO_MEMORY, RunFailure, RunFailureKind
 from kernelblaster.errors import DeviceError, DeviceMemoryFull
 from kernelblaster.sandbox.limits import CommandResult, ExceededLimit
 
@@ -69,7 +69,7 @@ def reported_error(name: str, message: str, log: str, *, loaded: bool, canary: C
 def _of_the_start(name: str, message: str, log: str) -> RunFailure:
     if name in DEVICE_LOST:
         raise DeviceError(f"the GPU failed: {name}: {message}", hint="check the GPU with nvidia-smi and dmesg")
-    if name == "cudaErrorMemoryAllocation":
+    if name == NO_MEMORY:
         raise DeviceMemoryFull(
             "the problem's tensors do not fit the memory that is free on the GPU",
             hint="free GPU memory, or choose a smaller --size",

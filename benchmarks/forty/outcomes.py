@@ -139,6 +139,11 @@ def geometric_mean(ratios: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs))
 
 
+def of_level(rows: Sequence[Row], level: int) -> list[Row]:
+    """Those of one level."""
+    return [row for row in rows if row.level == level]
+
+
 def render(rows: Sequence[Row], facts: str) -> str:
     """The page, in Markdown."""
     return "\n".join([*_head(rows, facts), "", *_levels(rows), "", *_table(rows), ""])
@@ -159,10 +164,16 @@ def _levels(rows: Sequence[Row]) -> Iterator[str]:
     yield "| level | problems | ended | over the fastest of PyTorch, geometric mean | goal | faster | goal |"
     yield "|---|---|---|---|---|---|---|"
     for level, goal in GOALS.items():
-        own = [row for row in rows if row.level == level]
+        own = of_level(rows, level)
         if own:
             yield _level(str(level), own, f"{goal}")
     yield _level("all", rows, "")
+    yield ""
+    largest = max(rows, key=lambda row: row.ratio)
+    level, rest = ([row.ratio for row in some if row is not largest] for some in (of_level(rows, largest.level), rows))
+    if level:
+        yield f"Without {largest.name}, whose ratio is the largest ({largest.ratio:.1f}), level {largest.level} has"
+        yield f"{geometric_mean(level):.3f} and all together {geometric_mean(rest):.3f}."
 
 
 def _level(name: str, rows: Sequence[Row], goal: str) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from layouts import BACKEND, add_backend_letters, every_prompt, lay_out_backend, lay_out_long, link_to
@@ -109,14 +109,23 @@ class WholeGpu:
 
     def __init__(self) -> None:
         self.peak_gib: float | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="memory")
+
+    def __enter__(self) -> Self:
         if torch.cuda.is_available():
-            threading.Thread(target=self._look, name="memory", daemon=True).start()
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()  # a thread in the driver while the process ends would have it aborted
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _look(self) -> None:
-        while True:
+        while not self._ended.wait(0.2):
             free, total = torch.cuda.mem_get_info()
             self.peak_gib = max(self.peak_gib or 0.0, (total - free) / GIB)
-            time.sleep(0.2)
 
 
 class Part:
@@ -134,6 +143,10 @@ class Part:
 
     def run(self) -> None:
         """Runs it, and leaves its file."""
+        with self._whole:
+            self._run()
+
+    def _run(self) -> None:
         asked = self._asked
         print(f"{self._name}: begun on {_device_name()}", flush=True)
         judging = RunConfig(device=asked.device, size=SIZE, evaluation=EvaluationConfig(input_sets=2))

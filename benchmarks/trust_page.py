@@ -103,20 +103,14 @@ do not claim so. What stands between such code and a wrong figure:
   what every kernel is (`N12_begins_early_on_the_threads_stream`, not judged on a GPU yet).
 - Lines that a call leaves in L2 by a priority (`evict_last`) could be what the next call reads. Before each flush lines
   that persist are made usual ones (CUDA's own library makes lines persist by that very priority), and timed calls find
-  their tensors in two places in turns. `R342` comes through at 1.02x (1.002 to 1.120); at one place it was 1.04x (1.01
-  to 1.07), so that two places are not shown to help. Either low end alone could be noise, with other work on the
-  machine the more so; both are hardly. Of 130 comparisons of a kernel with itself one was false, and six of a kernel of
-  this problem, of 20.6 us, lay between 0.989 and 1.004 with half-widths of 2.5 %. Nor is it what surviving lines would
-  bring: at 4.3 TB/s 26 MiB that need not be read are 6 us of some 20, and half of them, at each of two places, 3 us.
-  `R110`, which keeps all of B by the same priority, gained nothing beside its twin at one place (1.007, 0.986 to
-  1.029). `R342` differs from its twin by another hint, too: it reads the last 6 MiB of B as lines that are the first to
-  go. A flush leaves L2 full of written lines, and one that makes room in a call has to be written back; a line that was
-  only read has not. That can save 6 of some 96 MiB, as an honest kernel's hint would. This is a guess that no GPU has
-  tested: `N20` differs from its twin by the priority alone, at the size of `R342` and at one that fits two places, and
-  has not been judged on a GPU. If `N20` gains, the exact mend is to take the priority from the tensors' lines before
-  the flush (`applypriority`), for which the harness would need a kernel of its own, some microseconds between timed
-  calls; more places divide the gain by their number and cost memory. If it does not, a flush that ends by reading would
-  take the hint's gain from all alike; written lines are what a kernel finds behind another one, so that we leave it.
+  their tensors in two places in turns. Three sittings had `R342` at 1.04x (1.01 to 1.07; one place), 1.02x (1.002 to
+  1.120; two places) and 1.02x (0.997 to 1.044; two places). What it gains by is not the priority: `N20`, which differs
+  from its twin by that alone, gains 1.01x (0.990 to 1.035) at the size of `R342` and 1.02x (0.995 to 1.040) at one that fits
+  two places, where lines that survive would bring 3 to 6 of some 20 us, 15 % and more. `R342` differs from its twin by
+  another hint, too: it reads the last 6 MiB of B as lines that are the first to go. A flush leaves L2 full of written lines,
+  and one that makes room in a call has to be written back; a line that was only read has not. That can save 6 of some 96 MiB,
+  as an honest kernel's hint would, and is left: a flush that ends by reading would take it from all alike, but written lines
+  are what a kernel finds behind another one. A gain of 2 % is what these comparisons can just not tell from none.
 - Who guesses how many calls a batch has could put calls off and make several in one launch, as long as the last call
   of the batch makes all that are left: cheaper than calls one by one for the shortest of kernels, and only of use to
   one who moves events as well.

@@ -1,4 +1,4 @@
-"""The edges of the content trial: 185 replies to kernels of the recorded searches, judged and timed on an H200."""
+"""The edges of the content trial: replies to kernels of the recorded searches, judged and timed on an H200."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
+from analysis import THIRD_INDEX
 from edges import MeasuredEdge, Outcome, Refused
 from parents import Parent
 from rows import PROMPTS, REPLIES, ROWS, AskedPrompt, GivenReply, JudgedReply, read
@@ -20,7 +21,9 @@ from kernelblaster.models.replies import UnusableReply
 RUN = "content-trial-h200"
 MODEL = "one language model (docs/results/content_trial/plan.md)"
 JUDGED = datetime(2026, 11, 23, 21, 39, tzinfo=UTC)
-"""When the last reply had been judged; rows tell no times."""
+"""When the last of the first two replies to each prompt had been judged; rows tell no times."""
+THIRD_JUDGED = datetime(2026, 11, 30, 5, 0, tzinfo=UTC)
+"""The same of the third ones."""
 _DECLARED = re.compile(r"^TECHNIQUES:(.*)$", re.MULTILINE)
 _LESSON = re.compile(r"^- lesson: (.*)$", re.MULTILINE)
 _NO_MESSAGE = "the compiler failed without an error message"
@@ -66,7 +69,7 @@ def _edge(
         stated=row.stated_speedup,
         outcome=_outcome(row),
         model=MODEL,
-        when=JUDGED,
+        when=THIRD_JUDGED if prompt.reply == THIRD_INDEX else JUDGED,
         lessons=tuple(texts[line] for line in _LESSON.findall(prompt.text) if line in texts),
     )
 

@@ -1,7 +1,8 @@
 """One candidate under evaluation: the stages that fill in its `Evaluation`, until one of them refuses it.
 
 All its processes, the profiled one among them, start together, on a GPU while it is being compiled, and end while
-something else goes on. What is left of a start counts for the stage that waits for it.
+something else goes on; in company the profiled one starts last. What is left of a start counts for the stage that waits
+for it.
 """
 
 from __future__ import annotations

@@ -67,9 +67,10 @@ def again(folder: Path) -> None:
     """Write each prompt of the three arms once more, word for word, for another reply to it."""
     known = read(PROMPTS, AskedPrompt)
     last = max(prompt.reply for prompt in known)
-    more = [prompt.once_more(last + 1) for prompt in known if prompt.arm is not Arm.DONOR and prompt.reply == 0]
-    write(PROMPTS, known + in_blocks(more))
-    _hand_out(folder, in_blocks(more))
+    first = [prompt for prompt in known if prompt.arm is not Arm.DONOR and prompt.reply == 0]
+    more = in_blocks([prompt.once_more(last + 1) for prompt in first])
+    write(PROMPTS, known + more)
+    _hand_out(folder, more)
     print(f"{len(more)} prompts, reply {last + 1}")
 
 

@@ -121,7 +121,7 @@ class EvaluationPipeline(EvaluationStages):
                     judge.inputs.draw([*plan.small, *plan.unseen])  # there, unless others needed the room meanwhile
                     drawn = stack.enter_context(judge.inputs.use(plan.timed))
                 pair = stack.enter_context(self._pair(drawn))
-                if not self._passes(pair, candidate, baseline, profile=profile):
+                if not self._passes(pair, candidate, baseline, profile=profile and not judge.in_company):
                     return False
                 with self._stage("time"):
                     pair.settle()
@@ -144,7 +144,7 @@ class EvaluationPipeline(EvaluationStages):
         apart = plan.timed not in plan.small
         early = apart and pair.drawn.file_bytes <= EARLY_BYTES
         with ExitStack() as stack:
-            if early and profile and not self._judge.in_company:
+            if early and profile:
                 pair.start_profiler(candidate)  # it takes longest
             cheap = stack.enter_context(verifier.start(candidate, plan.small[0])) if plan.small else None
             other = stack.enter_context(verifier.start(candidate, plan.unseen[0])) if plan.unseen else None
@@ -157,8 +157,7 @@ class EvaluationPipeline(EvaluationStages):
             if other is not None and not self._verify(lambda: self._verify_unseen(other, plan.unseen)):
                 return False
         if not early:
-            room = pair.drawn.file_bytes <= self._judge.facts.memory_bytes / ROOM
-            if apart and profile and room and not self._judge.in_company:
+            if apart and profile and pair.drawn.file_bytes <= self._judge.facts.memory_bytes / ROOM:
                 pair.start_profiler(candidate)
             pair.start(candidate, baseline)
         pair.started()

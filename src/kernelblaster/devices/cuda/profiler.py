@@ -135,8 +135,10 @@ class CudaProfiler:
         try:
             began = time.monotonic()
             text = self._by_ncu(ncu)
-            long = time.monotonic() - began > LONG_S and len(self._counted_kernels(ncu, text)) >= MOST_LAUNCHES
-            times = self._times(ncu) if long else ""
+            times = ""
+            if time.monotonic() - began > LONG_S:
+                text = self._with_table(ncu, text)
+                times = self._times(ncu) if len(_own(parse_csv(text))) >= MOST_LAUNCHES else ""
         except NcuFailure as failure:
             hint = f"; hint: {PERMISSION_HINT}" if failure.permission else ""
             return self._by_events(f"{failure.reason}{hint}")
@@ -223,10 +225,9 @@ class CudaProfiler:
             kernel.rules, kernel.lines = rules.get(number, []), lines[number]
         return kernels
 
-    def _counted_kernels(self, ncu: Path, text: str) -> list[KernelProfile]:
-        """What was counted, without rules and lines. Raises NcuFailure."""
-        printed = _TABLE in text or not self._report.exists()
-        return _own(parse_csv(text if printed else text + self._page(ncu, "raw")))
+    def _with_table(self, ncu: Path, text: str) -> str:
+        """What ncu writes of a call with its table of kernels, which a version that keeps a report leaves out."""
+        return text if _TABLE in text or not self._report.exists() else text + self._page(ncu, "raw")
 
     def _page(self, ncu: Path, page: str) -> str:
         """A page of the report; empty when ncu fails. It needs no GPU, and sees the report alone."""

@@ -7,8 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,10 +18,9 @@ from layouts import BACKEND, add_backend_letters, every_prompt, lay_out_backend,
 from served import AT_ONCE, ask_served
 from weights import SHAPES, of_long_texts, write_base
 
-from kernelblaster import EvaluationConfig, RunConfig, environment_problems, open_evaluator
+from kernelblaster import EvaluationConfig, RunConfig, environment_problems
+from kernelblaster.api.training_support import open_judge
 from kernelblaster.config.training import Baseline, Preset, TrainConfig
-from kernelblaster.environment.judging import SharedJudge
-from kernelblaster.environment.remote_judge import RemoteJudge
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.training.arms import BASE, Arm
 from kernelblaster.training.judging import StoredJudge
@@ -149,7 +147,12 @@ class Part:
     def _run(self) -> None:
         asked = self._asked
         print(f"{self._name}: begun on {_device_name()}", flush=True)
-        judging = RunConfig(device=asked.device, size=SIZE, evaluation=EvaluationConfig(input_sets=2))
+        if self._name == ELSEWHERE and asked.judge is None:
+            raise SystemExit(
+                f"{ELSEWHERE} needs --judge: `kernelblaster env serve --judge --size {SIZE}` says its address"
+            )
+        train = TrainConfig(judge=asked.judge if self._name == ELSEWHERE else None)
+        judging = RunConfig(device=asked.device, size=SIZE, evaluation=EvaluationConfig(input_sets=2), train=train)
         catalogue = environment_problems(judging)
         rows = template_rows(catalogue, judging.precision, SIZE)
         prompts = every_prompt(rows, [48] if asked.shape == "tiny" else [tokens for tokens, _ in LENGTHS.values()])
@@ -169,26 +172,13 @@ class Part:
         if self._name == WARMUP:
             self._keep(_of(run_warmup(self._layout, config, self._moment)), finished=True)
             return
-        with self._opened_judge(judging) as shared:
+        with open_judge(judging, None, None) as shared:
             judge = StoredJudge(shared, catalogue, self._layout.judged)
             if self._name == BACKEND:
                 lay_out_backend(self._layout, catalogue, judge)
             print(f"{self._name}: prompts are made, {time.monotonic() - self._began:.1f} s", flush=True)
             told = self._do(config, judge)
             self._keep({**told, "judged": judge.judged}, finished=True)
-
-    @contextmanager
-    def _opened_judge(self, judging: RunConfig) -> Iterator[SharedJudge]:
-        """In this process, or where `--judge` says."""
-        if self._name == ELSEWHERE:
-            if self._asked.judge is None:
-                raise SystemExit(
-                    f"{ELSEWHERE} needs --judge: `kernelblaster env serve --judge --size {SIZE}` says its address"
-                )
-            yield SharedJudge(RemoteJudge(self._asked.judge))
-            return
-        with open_evaluator(judging) as evaluator:
-            yield SharedJudge(evaluator)
 
     def _do(self, config: TrainConfig, judge: StoredJudge) -> dict[str, Any]:
         if self._name == EVAL:

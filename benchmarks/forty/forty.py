@@ -8,10 +8,11 @@
     python benchmarks/forty/forty.py table                    # docs/results/forty/results.md, README.md
     python benchmarks/forty/forty.py unpack FOLDER | pack FOLDER [ARCHIVE]
 
-`run` goes on from docs/results/forty/run.tar.gz with the replies that have come. It writes its archive again and
-again (`--archive`, which `keep` takes), so that whatever ends it costs seconds. The same command goes on from what lies
-in `--place`. Without a GPU, `--device emulated --size small --names level1/023` rehearses it; that is no result, and
-`keep` refuses it.
+`--study forty_again` before the way is the second search, of problems on which PyTorch was still faster; what is kept
+of it is in docs/results/forty/again. `run` goes on from run.tar.gz with the replies that have come. It writes its
+archive again and again (`--archive`, which `keep` takes), so that whatever ends it costs seconds. The same command goes
+on from what lies in `--place`. Without a GPU, `--device emulated --size small --names level1/023` rehearses it; that is
+no result, and `keep` refuses it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,19 @@ from archive import EXCHANGE, pack, unpack
 from outcomes import render, rows_of, shipped_times_of, stage_seconds
 from problems import NAMES, RESULTS, make_dataset
 from reply_files import hand_in, write_prompts
-from searching import ARCHIVE, DATASET, PROCESSES, REPLIES, Watch, interrupted_by_sigterm, prepare, search, settings
+from searching import (
+    DATASET,
+    FIRST,
+    PROCESSES,
+    REPLIES,
+    STUDIES,
+    Study,
+    Watch,
+    interrupted_by_sigterm,
+    prepare,
+    search,
+    settings,
+)
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import ExitCode, KernelBlasterError
@@ -43,7 +56,7 @@ PLACE = Path(tempfile.gettempdir()) / "kernelblaster-forty"
 
 def run(given: argparse.Namespace) -> int:
     """A watched start, in pieces of so many minutes."""
-    prepare(given.place, RESULTS if given.device == DeviceKind.CUDA else None)
+    prepare(given.place, given.study if given.device == DeviceKind.CUDA else None)
     asked = [
         "--device",
         given.device,
@@ -56,12 +69,13 @@ def run(given: argparse.Namespace) -> int:
         "--replies",
         str(given.replies),
         "--names",
-        *given.names,
+        *(given.names or given.study.names),
     ]
-    command = [sys.executable, __file__, "start", "--place", str(given.place), *asked]
+    started = ["--study", given.study.experiment, "start", "--place", str(given.place)]
+    command = [sys.executable, __file__, *started, *asked]
     interrupted_by_sigterm()
     code = Watch(command, given.place, given.archive, given.minutes).run()
-    spent = stage_seconds(layout_of(given.place))
+    spent = stage_seconds(layout_of(given.place, given.study))
     print("seconds of judging: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in spent.most_common()))
     print(f"ended with {code}; {given.archive} goes to `keep`", flush=True)
     return code
@@ -71,13 +85,14 @@ def start(given: argparse.Namespace) -> int:
     """One start, in this process."""
     config = settings(
         given.place,
+        given.study,
         device=given.device,
         size=given.size,
         processes=given.processes,
         gpus=given.gpus,
         replies=given.replies,
     )
-    problems = [find_problem(name, given.place / DATASET) for name in given.names]
+    problems = [find_problem(name, given.place / DATASET) for name in given.names or given.study.names]
     try:
         return int(search(given.place, config, problems).exit_code)
     except KernelBlasterError as error:
@@ -87,27 +102,26 @@ def start(given: argparse.Namespace) -> int:
         return int(ExitCode.INTERRUPTED)
 
 
-def keep(archive: Path) -> None:
-    """Put an archive of the search on an H200, and the requests in it, beside the plan."""
+def keep(archive: Path, study: Study) -> None:
+    """Put an archive of the search on an H200, and the requests in it, where they are kept."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         unpack(archive, place)
-        record = read_record(layout_of(place).record)
+        record = read_record(layout_of(place, study).record)
         if record.device.kind is not DeviceKind.CUDA or record.workload != StandardWorkload.FULL:
             raise SystemExit(f"{archive} holds a search on {record.conditions}: a rehearsal, and no result")
-        shutil.copyfile(archive, ARCHIVE)
+        (study.results / EXCHANGE).mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(archive, study.archive)
         for requests in sorted((place / EXCHANGE).glob("requests-*.jsonl")):
-            shutil.copyfile(requests, RESULTS / EXCHANGE / requests.name)
+            shutil.copyfile(requests, study.results / EXCHANGE / requests.name)
 
 
 def table() -> None:
     """Write the page of results, and what README.md says of them."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        unpack(ARCHIVE, place)
-        layout = layout_of(place)
-        record = read_record(layout.record)
-        rows, gpu = rows_of(layout), record.device.name
+        layouts = [_unpacked(study, Path(folder) / name) for name, study in STUDIES.items() if study.archive.exists()]
+        record = read_record(layouts[0].record)
+        rows, gpu = rows_of(*layouts), record.device.name
     known = (shipped_times_of(row.name, record.device) for row in rows)
     torch = " and ".join(sorted({times.torch for times in known if times is not None}))
     text = render(rows, f"{gpu}, driver {record.device.driver_version}")
@@ -115,25 +129,31 @@ def table() -> None:
     headline.write(rows, gpu, torch)
 
 
-def layout_of(place: Path) -> RunLayout:
+def _unpacked(study: Study, place: Path) -> RunLayout:
+    unpack(study.archive, place)
+    return layout_of(place, study)
+
+
+def layout_of(place: Path, study: Study) -> RunLayout:
     """Where the run lies below a folder."""
-    return RunLayout.of(settings(place))
+    return RunLayout.of(settings(place, study))
 
 
 def main() -> int:
     """See the module."""
     given = _parser().parse_args()
+    given.study = STUDIES[given.study]
     if given.way == "dataset":
         make_dataset(given.folder)
     elif given.way == "unpack":
-        unpack(ARCHIVE, given.folder)
+        unpack(given.study.archive, given.folder)
     elif given.way == "pack":
-        pack(given.folder, given.archive)
+        pack(given.folder, given.archive or given.study.archive)
     elif given.way == "keep":
-        keep(given.archive)
+        keep(given.archive, given.study)
     elif given.way in ("prompts", "replies"):
         act = write_prompts if given.way == "prompts" else hand_in
-        print("\n".join(act(RESULTS / EXCHANGE, given.folder)))
+        print("\n".join(act(given.study.results / EXCHANGE, given.folder)))
     elif given.way == "table":
         table()
     else:
@@ -143,10 +163,11 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--study", choices=STUDIES, default=FIRST.experiment, help="the first search, or the second")
     ways = parser.add_subparsers(dest="way", required=True)
     for name in ("dataset", "unpack", "pack", "prompts", "replies"):
         ways.add_parser(name).add_argument("folder", type=Path)
-    ways.choices["pack"].add_argument("archive", type=Path, nargs="?", default=ARCHIVE)
+    ways.choices["pack"].add_argument("archive", type=Path, nargs="?")
     ways.add_parser("keep").add_argument("archive", type=Path)
     ways.add_parser("table")
     for name in ("run", "start"):
@@ -157,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
         way.add_argument("--processes", type=int, default=PROCESSES)
         way.add_argument("--gpus", nargs="*", default=[], metavar="GPU", help="as in CUDA_VISIBLE_DEVICES")
         way.add_argument("--replies", type=int, default=REPLIES, help="to each of the problems")
-        way.add_argument("--names", nargs="+", default=list(NAMES), choices=NAMES, metavar="NAME")
+        way.add_argument("--names", nargs="+", default=[], choices=NAMES, metavar="NAME")
     ways.choices["run"].add_argument("--minutes", type=float, default=9.0)
     ways.choices["run"].add_argument("--archive", type=Path, default=PLACE / "run.tar.gz")
     return parser

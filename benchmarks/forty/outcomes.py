@@ -2,7 +2,8 @@
 
 A row is a problem. Its time is that of the final kernel as the search measured it last, or of the start where nothing
 beat it; PyTorch's is the fastest of its modes, from the times that ship. A problem whose search has not ended stands
-there as it is: with the time of its start, and marked. Without any correct kernel its ratio is 1.
+there as it is: with the time of its start, and marked. Without any correct kernel its ratio is 1. Where a second search
+ended with a kernel, what that one measured last counts, whether it is faster than what the first measured or slower.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from problems import NAMES, shipped
 
@@ -48,7 +49,8 @@ class Row:
         so_far_us: of the fastest reply that was accepted, by the comparison of its step; None without one.
         final_us: of the final kernel, measured again; None where nothing beat the start, or the search has not ended.
         pytorch_us: by mode.
-        replies: that were judged.
+        replies: that were judged, those of the second search among them.
+        again_us: of the final kernel of the second search; None where there was none, or nothing beat its start.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Row:
     final_us: float | None
     pytorch_us: dict[TorchMode, float]
     replies: int
+    again_us: float | None = None
 
     @property
     def level(self) -> int:
@@ -78,7 +81,7 @@ class Row:
     @property
     def own_us(self) -> float | None:
         """What counts as its time: the final kernel's, else the fastest so far, else the start's."""
-        return self.final_us or (None if self.ended else self.so_far_us) or self.start_us
+        return self.again_us or self.final_us or (None if self.ended else self.so_far_us) or self.start_us
 
     @property
     def ratio(self) -> float:
@@ -92,11 +95,21 @@ def shipped_times_of(name: str, facts: DeviceFacts) -> PytorchTimes | None:
     return times_on(facts, problem, problem.precision_for(Precision.FP16), StandardWorkload.FULL)
 
 
-def rows_of(layout: RunLayout, names: Sequence[str] = NAMES, times: Times = shipped_times_of) -> list[Row]:
-    """A row for each problem, in order. Raises UsageError where there is no run."""
+def rows_of(
+    layout: RunLayout, again: RunLayout | None = None, *, names: Sequence[str] = NAMES, times: Times = shipped_times_of
+) -> list[Row]:
+    """A row for each problem, in order, of the first search and the second. Raises UsageError where there is no run."""
     summary = recall(layout)
     known = {row.problem: row for row in summary.problems}
-    return [_row(layout, name, known.get(name), times(name, summary.device)) for name in names]
+    first = [_row(layout, name, known.get(name), times(name, summary.device)) for name in names]
+    if again is None:
+        return first
+    second = {row.problem: row for row in recall(again).problems}
+    return [_with_second(row, _row(again, row.name, second.get(row.name), None)) for row in first]
+
+
+def _with_second(first: Row, second: Row) -> Row:
+    return replace(first, again_us=second.final_us, replies=first.replies + second.replies)
 
 
 def _row(layout: RunLayout, name: str, found: ProblemSummary | None, times: PytorchTimes | None) -> Row:
@@ -188,10 +201,10 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield "Times in us of a whole call with a cold L2; PyTorch's are of another sitting, by the same rule."
     yield ""
     modes = " | ".join(f"{mode}" for mode in MODES)
-    yield f"| problem | start | so far | final | {modes} | fastest over ours | replies | search |"
-    yield "|" + "---|" * (7 + len(MODES))
+    yield f"| problem | start | so far | final | again | {modes} | fastest over ours | replies | search |"
+    yield "|" + "---|" * (8 + len(MODES))
     for row in rows:
-        own = " | ".join(map(_us, (row.start_us, row.so_far_us, row.final_us)))
+        own = " | ".join(map(_us, (row.start_us, row.so_far_us, row.final_us, row.again_us)))
         times = " | ".join(_us(row.pytorch_us.get(mode)) for mode in MODES)
         status = row.status.replace("_", " ") if row.ended else f"not ended ({row.status})"
         yield f"| {row.name} {row.title} | {own} | {times} | {row.ratio:.3f} | {row.replies} | {status} |"

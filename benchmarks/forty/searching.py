@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archive import EXCHANGE, OUT, pack, unpack
-from problems import RESULTS, make_dataset, problems_of
+from problems import BEHIND, NAMES, RESULTS, make_dataset, problems_of
 
 from kernelblaster import optimize
 from kernelblaster.agent.events import Event, Waiting
@@ -35,7 +35,6 @@ from kernelblaster.errors import ExitCode
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
 from kernelblaster.records.summary import RunSummary
 
-ARCHIVE = RESULTS / "run.tar.gz"
 DATASET = "dataset"
 REPLIES = 2
 """To a problem: one to its start, one to the fastest kernel then."""
@@ -53,8 +52,36 @@ _ENDED = (ExitCode.OK, ExitCode.FAILED, ExitCode.NO_IMPROVEMENT, ExitCode.WAITIN
 """What another start at once would not change."""
 
 
+@dataclass(frozen=True)
+class Study:
+    """One of the two searches of the plan.
+
+    Attributes:
+        experiment: its name, in the run and on the command line.
+        names: its problems.
+        results: where its archive and its exchange are kept.
+        rollouts: replies side by side, in each generation of a round.
+    """
+
+    experiment: str
+    names: tuple[str, ...]
+    results: Path
+    rollouts: int
+
+    @property
+    def archive(self) -> Path:
+        return self.results / "run.tar.gz"
+
+
+FIRST = Study("forty", NAMES, RESULTS, rollouts=1)
+AGAIN = Study("forty_again", BEHIND, RESULTS / "again", rollouts=2)
+"""From the knowledge base as the first has left it."""
+STUDIES = {study.experiment: study for study in (FIRST, AGAIN)}
+
+
 def settings(
     place: Path,
+    study: Study = FIRST,
     *,
     device: str = "cuda",
     size: str = StandardWorkload.FULL,
@@ -65,14 +92,14 @@ def settings(
     """As the plan says; a rehearsal may be on another device and at another size."""
     return RunConfig(
         precision=Precision.FP16,
-        experiment="forty",
+        experiment=study.experiment,
         out=place / OUT,
         device=device,
         gpu_type="h200",
         size=size,
         concurrency=PROBLEMS_AT_ONCE,
         search=SearchConfig(
-            rounds=1, rollouts=1, steps=replies, repairs=1, sweep_variants=8,
+            rounds=1, rollouts=study.rollouts, steps=replies, repairs=1, sweep_variants=8,
             ablate=(SearchPart.PAIR_LESSONS, SearchPart.REFLECTION, SearchPart.REVIEW),
         ),
         budget=BudgetConfig(tokens=10_000_000),
@@ -84,15 +111,15 @@ def settings(
     )  # fmt: skip
 
 
-def prepare(place: Path, results: Path | None = RESULTS) -> list[Problem]:
-    """Have the data set below a folder, and what the results hold of the run; a run that lies there goes on instead.
+def prepare(place: Path, study: Study | None = FIRST) -> list[Problem]:
+    """Have the data set below a folder, and what is kept of the run; a run that lies there goes on instead.
 
-    Requests and replies of the results are copied each time: they may have come since. None begins anew.
+    Requests and replies that are kept are copied each time: they may have come since. None begins anew.
     """
-    if results is not None:
+    if study is not None and study.archive.exists():
         if not (place / OUT).exists():
-            unpack(results / ARCHIVE.name, place)
-        shutil.copytree(results / EXCHANGE, place / EXCHANGE, dirs_exist_ok=True)
+            unpack(study.archive, place)
+        shutil.copytree(study.results / EXCHANGE, place / EXCHANGE, dirs_exist_ok=True)
     return problems_of(make_dataset(place / DATASET))
 
 

@@ -10,6 +10,7 @@ import sqlite3
 import sys
 import tarfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from archive import EXCHANGE, pack, unpack
 from fake_device import FakeDevice
 from outcomes import Row, geometric_mean, render, rows_of, stage_seconds
 from problems import NAMES, RESULTS, TWENTY_ONE, make_dataset, problems_of
-from searching import DATASET, MOST_REPLIES, REPLIES, Watch, prepare, search, settings
+from searching import AGAIN, DATASET, MOST_REPLIES, REPLIES, Watch, prepare, search, settings
 
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.errors import ExitCode
@@ -196,6 +197,19 @@ def test_a_search_that_has_not_ended_counts_with_what_it_has() -> None:
     waiting = row("level1/001", OutcomeStatus.INTERRUPTED, 200.0, None, 100.0, so_far=80.0)
     ended = row("level1/001", OutcomeStatus.NO_IMPROVEMENT, 200.0, None, 100.0, so_far=80.0)
     assert [waiting.ratio, ended.ratio] == [1.25, 0.5]
+
+
+def test_what_the_second_search_measured_last_counts_also_when_it_is_slower() -> None:
+    first = row("level1/001", OutcomeStatus.IMPROVED, 200.0, 80.0, 100.0)
+    assert [first.ratio, replace(first, again_us=125.0).ratio] == [1.25, 0.8]
+
+
+def test_the_second_search_is_of_problems_on_which_pytorch_was_faster(place: Path) -> None:
+    rows = {one.name: one for one in rows_of(layout_of(place))}
+    assert all(rows[name].ended and rows[name].ratio < 1 for name in AGAIN.names)
+    config = settings(place, AGAIN)
+    assert config.search.rollouts * config.search.steps == MOST_REPLIES
+    assert RunLayout.of(config).run != layout_of(place).run
 
 
 def test_what_judging_took_is_added_up_by_stage(place: Path) -> None:

@@ -49,7 +49,7 @@ REPEATS = 12
 
 
 def choices(module: str) -> dict[str, str]:
-    """A module without a class, one that calls torch, one that launches nothing, one that is no Python, and the module."""
+    """A module without a class, one that calls torch, one that launches nothing, one that is no Python; the module."""
     head, _, _ = module.partition("class ModelNew")
     returned = module.rindex("return out")
     return {

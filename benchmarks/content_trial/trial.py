@@ -40,7 +40,7 @@ from kernelblaster.knowledge.relearn import curated
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.models.edits import parse_candidate
 from kernelblaster.models.replies import UnusableReply
-from kernelblaster.problems.problem import StandardWorkload
+from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.runs.choices import choose_device
 from kernelblaster.runs.evaluations import find_problem
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
@@ -114,27 +114,26 @@ class Bench:
     """
 
     def __init__(self, kind: DeviceKind, inputs: InputStore) -> None:
-        self._config = RunConfig(device=kind, precision=PRECISION)
+        self.config = RunConfig(device=kind, precision=PRECISION)
         workload = WORKLOAD if kind is DeviceKind.CUDA else StandardWorkload.SMALL
         # Nobody here attacks who is beside him: replies are verified side by side, and timed alone.
         settings = EvaluationConfig(max_seconds_timing=TIMING_SECONDS, in_company=True)
-        device = choose_device(self._config, tell=lambda stage: None).device
+        device = choose_device(self.config, tell=lambda stage: None).device
         self._evaluator = Evaluator(device, inputs, settings, workload, precision=PRECISION, seed=SEED)
 
-    def judge(self, prompt: AskedPrompt, reply: GivenReply) -> JudgedReply:
+    def judge(self, id: str, problem: Problem, parent: str, reply: str) -> JudgedReply:
         """Judge a reply against its parent. Raises DeviceError: the machine's failure is no row."""
         began = time.monotonic()
         facts = self._evaluator.device.facts
         row = JudgedReply(
-            id=reply.id, device=facts.name, modelled=facts.kind is DeviceKind.EMULATED,
+            id=id, device=facts.name, modelled=facts.kind is DeviceKind.EMULATED,
             workload=self._evaluator.workload, verdict=UNUSABLE, seconds=0,
         )  # fmt: skip
         try:
-            candidate = parse_candidate(reply.text, None)
+            candidate = parse_candidate(reply, None)
         except UnusableReply as error:
             return row.model_copy(update={"reason": str(error), "seconds": time.monotonic() - began})
-        problem = find_problem(prompt.parent.rpartition("/")[0], self._config)
-        judged = self._evaluator.evaluate(problem, candidate.source, baseline=prompt.source, profile=False)
+        judged = self._evaluator.evaluate(problem, candidate.source, baseline=parent, profile=False)
         found: dict[str, object] = {
             "verdict": judged.verdict.value,
             "reason": judged.reason[:300],
@@ -156,10 +155,14 @@ def judge(kind: DeviceKind, path: Path, minutes: float, workers: int, part: tupl
         bench = Bench(kind, inputs)
 
         def work(pair: tuple[AskedPrompt, GivenReply]) -> JudgedReply | None:
+            prompt, reply = pair
+            if time.monotonic() >= end:
+                return None
             try:
-                return bench.judge(*pair) if time.monotonic() < end else None
+                problem = find_problem(prompt.parent.rpartition("/")[0], bench.config)
+                return bench.judge(reply.id, problem, prompt.source, reply.text)
             except DeviceError as error:  # the machine's failure is no row: the same command judges the reply again
-                print(f"{pair[1].id} not judged: {error.message}", flush=True)
+                print(f"{reply.id} not judged: {error.message}", flush=True)
                 return None
 
         waiting = list(_unjudged(path, part))

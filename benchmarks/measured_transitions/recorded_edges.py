@@ -3,7 +3,8 @@
 Recordings hold prompts and replies, no evaluations. Three kinds of prompts tell outcomes: those that list what a chain
 has tried, those of reflection, and those that ask to improve a kernel, which is then correct and faster than its
 parent; both calls' times stand in the prompts, and their ratio is the speed-up where no line gives it. Ratios are kept
-to two decimals, without intervals.
+to two decimals, without intervals. Steps of which no prompt tells were judged later, with their parents
+(`judge_steps.py`, `judged_steps.jsonl`).
 
 Of a parent's replies the slow ones are those that nothing more is told of. A parent counts therefore only where the
 outcome of every reply to it is known: else the techniques of the recorded searches would seem to gain always.
@@ -20,6 +21,8 @@ from pathlib import Path
 
 from edges import MeasuredEdge, Outcome, Refused
 from parents import Parent
+from rows import JudgedReply, read
+from trial_edges import outcome_of
 
 from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.evaluation.results import Decision, Verdict
@@ -27,6 +30,7 @@ from kernelblaster.models.base import Purpose
 from kernelblaster.models.recorded import RecordedExchange, read_recording
 from kernelblaster.models.replies import UnusableReply, parse_reply
 
+JUDGED_STEPS = Path(__file__).parents[2] / "docs" / "results" / "measured_transitions" / "judged_steps.jsonl"
 UNKNOWN = "what became of it was not kept"
 SIBLING_UNKNOWN = "what became of another reply to its parent was not kept"
 _TOLD = re.compile(
@@ -71,7 +75,11 @@ def recorded_edges(path: Path, parents: Mapping[str, Parent]) -> Iterator[Measur
     """Every step of a recording, or why it is none."""
     recording = read_recording(path)
     steps = recorded_steps(recording.exchanges)
-    outcomes = outcomes_of(steps, recording.exchanges)
+    judged = {row.id: row for row in read(JUDGED_STEPS, JudgedReply)}
+    outcomes = {
+        step.place: told or _judged(judged.get(step_id(step)))
+        for step, told in zip(steps, outcomes_of(steps, recording.exchanges).values(), strict=True)
+    }
     families: defaultdict[tuple[str, str], list[RecordedStep]] = defaultdict(list)
     for step in steps:
         families[step.asked.tags["problem"], step.asked.tags["parent_sha256"]].append(step)
@@ -102,7 +110,7 @@ def _edge(
         raise ValueError(f"{step.asked.slot} is no step")
     return MeasuredEdge(
         run=f"recording-{identity}",
-        slot=f"{step.asked.slot}/{step.asked.digest[:8]}",
+        slot=step_id(step),
         round=int(found[1]),
         rollout=int(found[2]),
         step=int(found[3]),
@@ -119,6 +127,18 @@ def _edge(
         prompt_tokens=sum(one.usage.prompt_tokens for one in step.replies),
         completion_tokens=sum(one.usage.completion_tokens for one in step.replies),
     )
+
+
+def step_id(step: RecordedStep) -> str:
+    """Of a row that judges it."""
+    return f"{step.asked.slot}/{step.asked.digest[:8]}"
+
+
+def _judged(row: JudgedReply | None) -> Outcome | None:
+    try:
+        return None if row is None else outcome_of(row)
+    except Refused:  # the machine's failure, or a row that contradicts itself, tells nothing of the step
+        return None
 
 
 def recorded_steps(exchanges: Sequence[RecordedExchange]) -> list[RecordedStep]:

@@ -67,15 +67,15 @@ def _edge(
         asked=prompt.technique,
         declared=tuple(re.findall(r"\w+", declared[1])) if declared else (),
         stated=row.stated_speedup,
-        outcome=_outcome(row),
+        outcome=outcome_of(row),
         model=MODEL,
         when=THIRD_JUDGED if prompt.reply == THIRD_INDEX else JUDGED,
         lessons=tuple(texts[line] for line in _LESSON.findall(prompt.text) if line in texts),
     )
 
 
-def _outcome(row: JudgedReply) -> Outcome:
-    """Raises Refused for what the machine did, and for a row that contradicts itself."""
+def outcome_of(row: JudgedReply) -> Outcome:
+    """What a row says. Raises Refused for what the machine did, and for a row that contradicts itself."""
     if row.reason == _NO_MESSAGE:
         raise Refused("the machine that judged it could not compile it, and no error of the kernel's was found")
     verdict = Verdict(row.verdict)

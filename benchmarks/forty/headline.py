@@ -53,6 +53,11 @@ def _without_largest(rows: Sequence[Row]) -> str:
     return f"Without {largest.name} ({largest.ratio:.0f} times) it is {geometric_mean(rest):.2f}. " if rest else ""
 
 
+def _near(rows: Sequence[Row]) -> str:
+    near = sum(row.near is not None for row in rows)
+    return f", the {near} whose ratio is nearly 1 in turns in one" if near else ""
+
+
 def _unended(rows: Sequence[Row]) -> str:
     ended = sum(row.ended for row in rows)
     if ended == len(rows):

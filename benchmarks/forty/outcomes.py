@@ -4,6 +4,7 @@ A row is a problem. Its time is that of the final kernel as the search measured 
 beat it; PyTorch's is the fastest of its modes, from the times that ship. A problem whose search has not ended stands
 there as it is: with the time of its start, and marked. Without any correct kernel its ratio is 1. Where a second search
 ended with a kernel, what that one measured last counts, whether it is faster than what the first measured or slower.
+Where kernel and PyTorch were timed in turns in one sitting (`sitting.py`), the ratio of that sitting counts.
 """
 
 from __future__ import annotations
@@ -12,19 +13,24 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
 
-from problems import NAMES, shipped
+from problems import NAMES, RESULTS, shipped
+from pydantic import BaseModel
 
 from kernelblaster.agent.events import Evaluated, StartProfiled
 from kernelblaster.agent.files import StoredSweep
 from kernelblaster.agent.outcome import OutcomeStatus
+from kernelblaster.cuda_source.digest import source_digest
 from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, times_on
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.problems.problem import Precision, StandardWorkload
+from kernelblaster.records.baselines import BaselineRow, Ratio
 from kernelblaster.records.journal import read_events
-from kernelblaster.records.layout import JOURNAL, RunLayout
+from kernelblaster.records.layout import FINAL_KERNEL, JOURNAL, RunLayout
 from kernelblaster.records.rows import fastest_reply_us
 from kernelblaster.records.summary import ProblemSummary
 from kernelblaster.records.whole_run import recall
@@ -34,7 +40,28 @@ GOALS = {1: 1.5, 2: 1.8, 3: 1.5}
 SHARE_GOAL = 0.9
 """Of the problems, those that should be faster than all of them."""
 MODES = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD)
+SITTING = RESULTS / "sitting.jsonl"
 Times = Callable[[str, DeviceFacts], PytorchTimes | None]
+
+
+class NearRow(BaseModel):
+    """A problem's kernel in turns with PyTorch; `kernel` as that of its `Row`."""
+
+    kernel: str
+    times: BaselineRow
+
+    @classmethod
+    def read(cls, path: Path) -> list[Self]:
+        """The lines of a file; none without one."""
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return [cls.model_validate_json(line) for line in lines]
+
+    @property
+    def ratio(self) -> Ratio:
+        """The fastest of PyTorch's modes over the kernel. Raises ValueError where either has no time."""
+        if not self.times.final_against:
+            raise ValueError(f"{self.times.problem} has no ratio: {self.times.failures}")
+        return min(self.times.final_against.values(), key=lambda one: one.speedup)
 
 
 @dataclass(frozen=True)
@@ -51,6 +78,8 @@ class Row:
         pytorch_us: by mode.
         replies: that were judged, those of the second search among them.
         again_us: of the final kernel of the second search; None where there was none, or nothing beat its start.
+        kernel: digest of the final kernel that counts; empty where nothing beat the start.
+        near: what one sitting says of that kernel; None where it was not timed so.
     """
 
     name: str
@@ -62,6 +91,8 @@ class Row:
     pytorch_us: dict[TorchMode, float]
     replies: int
     again_us: float | None = None
+    kernel: str = ""
+    near: NearRow | None = None
 
     @property
     def level(self) -> int:
@@ -86,7 +117,14 @@ class Row:
     @property
     def ratio(self) -> float:
         """The fastest of PyTorch's modes over its own time; 1 without a correct kernel."""
-        return 1.0 if self.own_us is None else self.fastest[1] / self.own_us
+        if self.near is not None:
+            return self.near.ratio.speedup
+        return two_sittings(self) or 1.0
+
+
+def two_sittings(row: Row) -> float | None:
+    """The ratio of the search's own measurement and of PyTorch's times as they ship; None without a correct kernel."""
+    return None if row.own_us is None else row.fastest[1] / row.own_us
 
 
 def shipped_times_of(name: str, facts: DeviceFacts) -> PytorchTimes | None:
@@ -102,14 +140,16 @@ def rows_of(
     summary = recall(layout)
     known = {row.problem: row for row in summary.problems}
     first = [_row(layout, name, known.get(name), times(name, summary.device)) for name in names]
-    if again is None:
-        return first
-    second = {row.problem: row for row in recall(again).problems}
-    return [_with_second(row, _row(again, row.name, second.get(row.name), None)) for row in first]
+    if again is not None:
+        second = {row.problem: row for row in recall(again).problems}
+        first = [_with_second(row, _row(again, row.name, second.get(row.name), None)) for row in first]
+    near = {(one.times.problem, one.kernel): one for one in NearRow.read(SITTING)}
+    return [replace(row, near=near.get((row.name, row.kernel))) for row in first]
 
 
 def _with_second(first: Row, second: Row) -> Row:
-    return replace(first, again_us=second.final_us, replies=first.replies + second.replies)
+    kernel = first.kernel if second.final_us is None else second.kernel
+    return replace(first, again_us=second.final_us, kernel=kernel, replies=first.replies + second.replies)
 
 
 def _row(layout: RunLayout, name: str, found: ProblemSummary | None, times: PytorchTimes | None) -> Row:
@@ -122,6 +162,7 @@ def _row(layout: RunLayout, name: str, found: ProblemSummary | None, times: Pyto
     told = list({event.identity: event for event in events}.values())
     starts = [event.median_us for event in told if isinstance(event, StartProfiled)]
     comparison = found.comparison
+    final = layout.problem(problem) / FINAL_KERNEL
     return Row(
         name=name,
         title=found.name,
@@ -131,6 +172,7 @@ def _row(layout: RunLayout, name: str, found: ProblemSummary | None, times: Pyto
         final_us=comparison.candidate.median_us if comparison else None,
         pytorch_us=pytorch,
         replies=sum(isinstance(event, Evaluated) for event in told),
+        kernel=source_digest(final.read_text(encoding="utf-8")) if final.is_file() else "",
     )
 
 
@@ -198,16 +240,25 @@ def _level(name: str, rows: Sequence[Row], goal: str) -> str:
 
 
 def _table(rows: Sequence[Row]) -> Iterator[str]:
-    yield "Times in us of a whole call with a cold L2; PyTorch's are of another sitting, by the same rule."
+    yield "Times in us of a whole call with a cold L2; PyTorch's are of another sitting, by the same rule. *In turns*: both"
+    yield "in one sitting, on a machine with one GPU and alone, with the 95 % interval; where it was measured, it counts."
     yield ""
     modes = " | ".join(f"{mode}" for mode in MODES)
-    yield f"| problem | start | so far | final | again | {modes} | fastest over ours | replies | search |"
-    yield "|" + "---|" * (8 + len(MODES))
+    yield f"| problem | start | so far | final | again | {modes} | fastest over ours | in turns | replies | search |"
+    yield "|" + "---|" * (9 + len(MODES))
     for row in rows:
         own = " | ".join(map(_us, (row.start_us, row.so_far_us, row.final_us, row.again_us)))
         times = " | ".join(_us(row.pytorch_us.get(mode)) for mode in MODES)
         status = row.status.replace("_", " ") if row.ended else f"not ended ({row.status})"
-        yield f"| {row.name} {row.title} | {own} | {times} | {row.ratio:.3f} | {row.replies} | {status} |"
+        ratio = "-" if (two := two_sittings(row)) is None else f"{two:.3f}"
+        yield f"| {row.name} {row.title} | {own} | {times} | {ratio} | {_in_turns(row)} | {row.replies} | {status} |"
+
+
+def _in_turns(row: Row) -> str:
+    if row.near is None:
+        return "-"
+    ratio = row.near.ratio
+    return f"{ratio.speedup:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
 
 
 def _us(time: float | None) -> str:

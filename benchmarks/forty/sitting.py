@@ -1,0 +1,127 @@
+"""Final kernels in turns with PyTorch, for the problems whose ratio of two sittings is nearly 1.
+
+    python benchmarks/forty/sitting.py [--rows FILE] [--first FOLDER] [--again FOLDER] [--minutes M] [--part 1/1]
+
+Needs an H200 that nobody else uses, on a machine with one GPU. FOLDER is where a search lies that has gone on since its
+archive was kept. `--part 2/3` takes every third problem from the second on, into a file of its own: several processes
+have their inputs ready while one of them holds the GPU. Problems come in the order of how near to 1 their ratio is; a row is written as soon as it is there,
+and a kernel with a row is not timed again. What PyTorch's compiler does is quickest from its caches: give
+`kernelblaster problems baseline` for the same problems first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from archive import unpack
+from outcomes import SITTING, NearRow, Row, rows_of, two_sittings
+from problems import shipped
+from searching import AGAIN, DATASET, FIRST, Study, prepare, settings
+
+from kernelblaster.config import RunConfig
+from kernelblaster.devices.facts import DeviceKind
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
+from kernelblaster.problems.problem import Precision, StandardWorkload
+from kernelblaster.records.layout import FINAL_KERNEL, RunLayout
+from kernelblaster.runs.choices import choose_device
+from kernelblaster.runs.pytorch_baseline import FINAL, BaselinePlan, measure_baseline
+from kernelblaster.storage.jsonl import append_line, cut_torn_line
+
+NEAR = 0.06
+"""How far from 1 the ratio of a problem is at most that is timed here."""
+MODES = (TorchMode.EAGER, TorchMode.COMPILE)
+"""The fastest of these problems' modes is one of them, by the times that ship."""
+SECONDS = 2.5
+"""Of sampling a problem."""
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Where the two searches lie, and the data set with their starts."""
+
+    dataset: Path
+    first: RunLayout
+    again: RunLayout
+
+    def kernel(self, row: Row) -> str:
+        """What counts as the problem's kernel: the second search's, else the first's, else the start."""
+        for layout in (self.again, self.first):
+            final = layout.problem(shipped(row.name)) / FINAL_KERNEL
+            if final.is_file():
+                return final.read_text(encoding="utf-8")
+        problem = shipped(row.name).directory
+        return (self.dataset / problem.parent.name / problem.name / "init.cu").read_text(encoding="utf-8")
+
+
+def near(rows: Iterable[Row]) -> list[Row]:
+    """Those that are timed, nearest first."""
+    found = [(abs(ratio - 1), row) for row in rows if (ratio := two_sittings(row)) is not None]
+    return [row for distance, row in sorted(found, key=lambda pair: pair[0]) if distance <= NEAR]
+
+
+def sit(rows: Sequence[Row], layouts: Layouts, path: Path, minutes: float) -> None:
+    """Time what has no row of its kernel yet, until the minutes are over."""
+    end = time.monotonic() + 60 * minutes
+    cut_torn_line(path)
+    config = RunConfig(device=DeviceKind.CUDA, precision=Precision.FP16)
+    device = choose_device(config, print).device
+    known = {(row.times.problem, row.kernel) for row in NearRow.read(path)}
+    for row in rows:
+        if (row.name, row.kernel) in known or time.monotonic() > end:
+            continue
+        problem = shipped(row.name)
+        plan = BaselinePlan(kernels={FINAL: layouts.kernel(row)}, modes=MODES, seconds=SECONDS)
+        with InputStore() as inputs:
+            times = measure_baseline(problem, Precision.FP16, StandardWorkload.FULL, device, inputs, plan)
+        append_line(path, NearRow(kernel=row.kernel, times=times).model_dump_json().encode())
+        told = ", ".join(f"{name} {timing.median_us:.1f}" for name, timing in times.timings.items())
+        print(f"{row.name}: {told} {times.failures or ''}", flush=True)
+
+
+def _layout(study: Study, given: Path | None, folder: Path) -> RunLayout:
+    place = given or folder / study.experiment
+    if given is None:
+        unpack(study.archive, place)
+    return RunLayout.of(settings(place, study))
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, parts = map(int, text.split("/"))
+    if not 1 <= number <= parts:
+        raise ValueError(text)
+    return number, parts
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=Path, default=SITTING)
+    parser.add_argument("--first", type=Path)
+    parser.add_argument("--again", type=Path)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--part", type=_part, default=(1, 1))
+    parser.add_argument("--names", action="store_true", help="print which problems are timed, and do nothing else")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        prepare(folder, None)
+        first, again = (_layout(*pair, folder) for pair in ((FIRST, given.first), (AGAIN, given.again)))
+        number, parts = given.part
+        chosen = near(rows_of(first, again))[number - 1 :: parts]
+        if given.names:
+            print(" ".join(row.name for row in chosen))
+        else:
+            sit(chosen, Layouts(folder / DATASET, first, again), given.rows, given.minutes)
+
+
+if __name__ == "__main__":
+    main()

@@ -56,6 +56,10 @@ class NearRow(BaseModel):
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [cls.model_validate_json(line) for line in lines]
 
+    def us(self, implementation: str) -> float:
+        """Median time of one of those that were timed. Raises KeyError."""
+        return self.times.timings[implementation].median_us
+
     @property
     def ratio(self) -> Ratio:
         """The fastest of PyTorch's modes over the kernel. Raises ValueError where either has no time."""
@@ -240,8 +244,9 @@ def _level(name: str, rows: Sequence[Row], goal: str) -> str:
 
 
 def _table(rows: Sequence[Row]) -> Iterator[str]:
-    yield "Times in us of a whole call with a cold L2; PyTorch's are of another sitting, by the same rule. *In turns*: both"
-    yield "in one sitting, on a machine with one GPU and alone, with the 95 % interval; where it was measured, it counts."
+    yield "Times in us of a whole call with a cold L2; PyTorch's are of another sitting, by the same rule. *In turns*:"
+    yield "both in one sitting, on a machine with one GPU and alone, with the 95 % interval; where it was measured, it"
+    yield "counts in the table above, and the column before it does not."
     yield ""
     modes = " | ".join(f"{mode}" for mode in MODES)
     yield f"| problem | start | so far | final | again | {modes} | fastest over ours | in turns | replies | search |"

@@ -3,10 +3,10 @@
     python benchmarks/forty/sitting.py [--rows FILE] [--first FOLDER] [--again FOLDER] [--minutes M] [--part 1/1]
 
 Needs an H200 that nobody else uses, on a machine with one GPU. FOLDER is where a search lies that has gone on since its
-archive was kept. `--part 2/3` takes every third problem from the second on, into a file of its own: several processes
-have their inputs ready while one of them holds the GPU. Problems come in the order of how near to 1 their ratio is; a row is written as soon as it is there,
-and a kernel with a row is not timed again. What PyTorch's compiler does is quickest from its caches: give
-`kernelblaster problems baseline` for the same problems first.
+archive was kept. Problems come in the order of how near to 1 their ratio is; a row is written as soon as it is there,
+and a kernel with a row is not timed again. `--part 2/3` takes every third problem from the second on, into a file of
+its own: several processes have their inputs ready while one of them holds the GPU. PyTorch's compiler is quickest from
+its caches: give `kernelblaster problems baseline` for the same problems first.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Recordings hold prompts and replies, no evaluations. Three kinds of prompts tell
 has tried, those of reflection, and those that ask to improve a kernel, which is then correct and faster than its
 parent; both calls' times stand in the prompts, and their ratio is the speed-up where no line gives it. Ratios are kept
 to two decimals, without intervals. Steps of which no prompt tells were judged later, with their parents
-(`judge_steps.py`, `judged_steps.jsonl`).
+(`judge_steps.py`, `docs/results/recorded_steps.jsonl`).
 
 Of a parent's replies the slow ones are those that nothing more is told of. A parent counts therefore only where the
 outcome of every reply to it is known: else the techniques of the recorded searches would seem to gain always.
@@ -30,7 +30,7 @@ from kernelblaster.models.base import Purpose
 from kernelblaster.models.recorded import RecordedExchange, read_recording
 from kernelblaster.models.replies import UnusableReply, parse_reply
 
-JUDGED_STEPS = Path(__file__).parents[2] / "docs" / "results" / "measured_transitions" / "judged_steps.jsonl"
+JUDGED_STEPS = Path(__file__).parents[2] / "docs" / "results" / "recorded_steps.jsonl"
 UNKNOWN = "what became of it was not kept"
 SIBLING_UNKNOWN = "what became of another reply to its parent was not kept"
 _TOLD = re.compile(

@@ -16,16 +16,20 @@ result.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+sys.path.append(str(Path(__file__).parents[1]))
+
 from analysis import render
 from arms import Arm, Asking, Prompt, in_blocks
 from parents import PRECISION, WORKLOAD, Parent, parents
 from rows import PROMPTS, REPLIES, RESULTS, ROWS, AskedPrompt, GivenReply, JudgedReply, read, write
+from shares import share
 
 from kernelblaster import read_knowledge
 from kernelblaster.config import EvaluationConfig, RunConfig
@@ -186,13 +190,6 @@ def _unjudged(path: Path, part: tuple[int, int]) -> Iterator[tuple[AskedPrompt, 
             yield prompt, replies[prompt.id]
 
 
-def _part(text: str) -> tuple[int, int]:
-    number, parts = map(int, text.split("/"))
-    if not 1 <= number <= parts:
-        raise ValueError(text)
-    return number, parts
-
-
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -202,7 +199,7 @@ def main() -> None:
     judging = ways.add_parser("judge")
     judging.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CUDA)
     judging.add_argument("--rows", type=Path, default=ROWS)
-    judging.add_argument("--part", type=_part, default=(1, 1))
+    judging.add_argument("--part", type=share, default=(1, 1))
     judging.add_argument("--minutes", type=float, default=30)
     judging.add_argument("--workers", type=int, default=5)
     ways.add_parser("report")

@@ -25,6 +25,7 @@ from archive import unpack
 from outcomes import SITTING, NearRow, Row, rows_of, two_sittings
 from problems import shipped
 from searching import AGAIN, DATASET, FIRST, Study, prepare, settings
+from shares import share
 
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceKind
@@ -94,13 +95,6 @@ def _layout(study: Study, given: Path | None, folder: Path) -> RunLayout:
     return RunLayout.of(settings(place, study))
 
 
-def _part(text: str) -> tuple[int, int]:
-    number, parts = map(int, text.split("/"))
-    if not 1 <= number <= parts:
-        raise ValueError(text)
-    return number, parts
-
-
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -108,7 +102,7 @@ def main() -> None:
     parser.add_argument("--first", type=Path)
     parser.add_argument("--again", type=Path)
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--part", type=_part, default=(1, 1))
+    parser.add_argument("--part", type=share, default=(1, 1))
     parser.add_argument("--names", action="store_true", help="print which problems are timed, and do nothing else")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:

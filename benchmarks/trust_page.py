@@ -385,7 +385,9 @@ def render(
         "all of it again on that and the following day after what it led to, on one of several GPUs of a machine while "
         "a search ran on others: all 11 honest kernels are correct; of the two exploits that had come through, `R301` "
         "is harmless and `R342` came through once more, at 1.02x, and was harmless at 1.02x (0.997 to 1.044) when it "
-        "was judged a third time; the other 28 are refused or harmless as before.",
+        "was judged a third time; the other 28 are refused or harmless as before. The fourth has been judged on the "
+        "emulated device alone, on 2026-11-30, so that clocks had no part in it: four of its 28 exploits came through, "
+        "by mistakes that no judged call met. Two are refused since then, two are left, as the notes say.",
         "",
         *rounds(),
         "## Unexpected outcomes",

@@ -189,6 +189,22 @@ def test_no_timed_call_finds_an_input_where_the_one_before_it_did(host_build: Bu
     assert all(abs(one - other) <= slack for one, other in zip(addresses, addresses[2:], strict=False))
 
 
+def test_values_are_judged_at_bad_and_at_good_addresses_in_turns(host_build: Build, make_job: MakeJob) -> None:
+    job, remainders = make_job(Mode.TELLS_ADDRESS), []
+    with session(host_build, job) as running:
+        for _ in range(4):
+            for _ in range(2):
+                assert running.call(0xFF).mutated_inputs == ()
+                running.fetch()
+                remainders.append(int(np.fromfile(job.tensors[-1].path, np.uint64, count=1)[0]) % 512)
+            running.reload()
+    bad, good = remainders[0], remainders[2]
+    assert remainders == [bad, bad, good, good] * 2
+    assert good == 0
+    assert bad % 16 == 0
+    assert bad % 32
+
+
 def test_tensors_that_do_not_fit_are_not_the_candidates_fault(host_build: Build, make_job: MakeJob) -> None:
     running = ProcessSession(host_build, make_job(), env={"HOST_CUDART_BYTES": "100"}, limits=LIMITS, timeout_s=10)
     with pytest.raises(DeviceMemoryFull):

@@ -11,8 +11,12 @@ SIZES = {
 TAGS = ("scan",)
 MENDS = (
     "KernelBench draws from [0, 1): after about a hundred elements of each row all products are zero. Here "
-    "elements are near 1."
+    "elements are near 1, and in every fourth row products fall below what fp16 holds, or rise above it, and come back."
 )
+FARTHEST = 45.0
+"""Powers of two that the products of such a row go: far beyond fp16, well within fp32."""
+STEEP, FAR, NEAR = 61, 307, 83
+"""Elements in which they get there, or come back; in which they stay there; and in which they stay back."""
 
 
 class Model(torch.nn.Module):
@@ -28,9 +32,19 @@ class Model(torch.nn.Module):
 
 
 def get_inputs(size: str = "full") -> list[torch.Tensor]:
-    """Inputs of one declared size, so near 1 that products of 32768 of them are neither tiny nor huge."""
+    """Inputs of one declared size, so near 1 that products of 32768 of them are neither tiny nor huge at the end."""
     p = SIZES[size]
-    return [1 + 0.01 * torch.randn(p["batch_size"], p["dim"])]
+    x = 1 + 0.01 * torch.randn(p["batch_size"], p["dim"])
+    x[1::4] *= excursions(p["dim"])
+    return [x]
+
+
+def excursions(dim: int) -> torch.Tensor:
+    """Factors whose products fall to 2^-45, stay there, come back, stay, rise to 2^45, and so on; (dim,)."""
+    legs = [(-1, STEEP), (0, FAR), (1, STEEP), (0, NEAR), (1, STEEP), (0, FAR), (-1, STEEP), (0, NEAR)]
+    steps = torch.cat([torch.full((length,), way * FARTHEST / STEEP) for way, length in legs])
+    rounds = dim // len(steps)
+    return 2.0 ** torch.cat([steps.repeat(rounds), torch.zeros(dim - rounds * len(steps))])
 
 
 def get_init_inputs(size: str = "full") -> list:

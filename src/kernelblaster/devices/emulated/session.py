@@ -77,8 +77,7 @@ class EmulatedSession:
 
     def reload(self) -> None:
         """Read the job's input files again. Raises RunFailure."""
-        if self._started is not None:
-            self._started.reload()
+        self._process.reload()
         self._outdated, self._sampled, self._counted = True, None, None
 
     def batches(self) -> BatchSession | None:

@@ -64,9 +64,8 @@ class Buffer {
    public:
     // `file` holds the values of an input or weight; outputs have none.
     Buffer(Tensor tensor, File file, size_t index) : tensor_(std::move(tensor)), file_(std::move(file)), index_(index) {
-        const size_t lead = lead_of(index);
-        base_ = allocate(lead + std::max<size_t>(tensor_.bytes, 1), "cudaMalloc of a tensor") + lead;
-        device_ = base_;
+        memory_ = allocate(kMostLead + std::max<size_t>(tensor_.bytes, 1), "cudaMalloc of a tensor");
+        device_ = base_ = memory_ + lead_;
     }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
@@ -80,10 +79,12 @@ class Buffer {
     // Other values from now on; `load` brings them to the device.
     void exchange(File file) { file_ = std::move(file); }
 
-    // Copies the file to the device, and stands for perturbation 0 again.
-    void load() {
+    // Copies the file to the device, and stands for perturbation 0 again: at a multiple of 512 bytes, or where the
+    // contract allows it and no better.
+    void load(bool aligned) {
+        lead_ = aligned ? kMostLead : lead_of(index_);
         perturbation_ = 0;
-        device_ = base_;
+        device_ = base_ = memory_ + lead_;
         if (output()) return;
         const MappedFile file = values();
         for (size_t at = 0; at < tensor_.bytes; at += kChunkBytes) {
@@ -98,7 +99,7 @@ class Buffer {
         perturbation_ = perturbation;
         device_ = base_;
         if (perturbation == 0) {
-            set(base_ - lead_of(index_), guard(), lead_of(index_));
+            set(memory_, guard(), lead_);
             return;
         }
         while (arenas_.size() <= slot) arenas_.push_back(make_arena());
@@ -152,7 +153,7 @@ class Buffer {
 
     // Whether bytes around the tensor were written to; beyond its end only known in the arena.
     bool overrun() const {
-        const size_t before = perturbation_ == 0 ? lead_of(index_) : kGuardBytes;
+        const size_t before = perturbation_ == 0 ? lead_ : kGuardBytes;
         const size_t behind = perturbation_ == 0 ? 0 : kGuardBytes;
         char bytes[kMostLead + kGuardBytes];
         download(bytes, device_ - before, before);
@@ -216,8 +217,9 @@ class Buffer {
     Tensor tensor_;
     File file_;
     size_t index_;
+    size_t lead_ = 0;
     uint64_t perturbation_ = 0;
-    char *base_ = nullptr, *altered_ = nullptr, *device_ = nullptr;
+    char *memory_ = nullptr, *base_ = nullptr, *altered_ = nullptr, *device_ = nullptr;
     std::vector<char*> arenas_;
 };
 

@@ -11,9 +11,10 @@
 // Halving is exact but for subnormals, which round to even, as IEEE multiplication does. The judge replays it in
 // evaluation/inputs/perturbations.py: keep them equal. Perturbation 0 stands for the values as they lie in the files.
 //
-// A problem's contract says that tensors begin at multiples of 16 bytes and nothing more. With perturbation 0 they begin
-// at no better one, each at another distance from lines of 128 bytes; timed calls find them at multiples of 512 bytes,
-// so that no time depends on how a tensor happens to lie across lines.
+// A problem's contract says that tensors begin at multiples of 16 bytes and nothing more. With perturbation 0 the values
+// that a process loads first begin at no better one, each at another distance from lines of 128 bytes, those that it
+// loads next at multiples of 512 bytes, and so on in turns. Timed calls find all at multiples of 512 bytes, so that no
+// time depends on how a tensor happens to lie across lines.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +76,7 @@ inline size_t place(size_t index, uint64_t perturbation, size_t slack) {
     return kAddressStep * (draw(perturbation, index, Draw::kPlace) % (slack / kAddressStep + 1));
 }
 
-// Bytes of its first allocation before a tensor: an odd multiple of 16.
+// Bytes before a tensor where it lies no better than the contract says: an odd multiple of 16.
 inline size_t lead_of(size_t index) { return kGranuleBytes * (2 * ((5 * index + 3) % (kMostLead / kGranuleBytes / 2)) + 1); }
 
 inline size_t slack_for(size_t bytes) {

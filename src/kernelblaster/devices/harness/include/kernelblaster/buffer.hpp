@@ -64,8 +64,7 @@ class Buffer {
    public:
     // `file` holds the values of an input or weight; outputs have none.
     Buffer(Tensor tensor, File file, size_t index) : tensor_(std::move(tensor)), file_(std::move(file)), index_(index) {
-        memory_ = allocate(kMostLead + std::max<size_t>(tensor_.bytes, 1), "cudaMalloc of a tensor");
-        device_ = base_ = memory_ + lead_;
+        make_room(lead_of(index));
     }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
@@ -82,9 +81,8 @@ class Buffer {
     // Copies the file to the device, and stands for perturbation 0 again: at a multiple of 512 bytes, or where the
     // contract allows it and no better.
     void load(bool aligned) {
-        lead_ = aligned ? kMostLead : lead_of(index_);
         perturbation_ = 0;
-        device_ = base_ = memory_ + lead_;
+        make_room(aligned ? kMostLead : lead_of(index_));
         if (output()) return;
         const MappedFile file = values();
         for (size_t at = 0; at < tensor_.bytes; at += kChunkBytes) {
@@ -206,6 +204,16 @@ class Buffer {
             if (std::memcmp(held + at, values.data(), part) != 0) return false;
         }
         return true;
+    }
+
+    // Has the tensor lie so many bytes into memory of its own, which ends with it: what is written behind it is seen.
+    void make_room(size_t lead) {
+        if (memory_ == nullptr || lead != lead_) {
+            check(cudaFree(memory_), "cudaFree of a tensor");
+            memory_ = allocate(lead + std::max<size_t>(tensor_.bytes, 1), "cudaMalloc of a tensor");
+            lead_ = lead;
+        }
+        device_ = base_ = memory_ + lead_;
     }
 
     char* make_arena() const {

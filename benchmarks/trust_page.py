@@ -115,6 +115,10 @@ do not claim so. What stands between such code and a wrong figure:
 - Who guesses how many calls a batch has could put calls off and make several in one launch, as long as the last call
   of the batch makes all that are left: cheaper than calls one by one for the shortest of kernels, and only of use to
   one who moves events as well.
+- Sizes are judged where they are cheap. Undeclared extents are about as small as the small size: a kernel that is wrong
+  only beyond all declared ones (an index of 32 bits, a bound of 2^22) is called correct (`R413`), and on the emulated
+  device, which judges outputs at no declared size but the small one, so is one that is wrong at the larger declared
+  ones (`R416`).
 - No judged input is NaN: customary kernels take maxima and rectify by `fmaxf`, which drops it where PyTorch passes it
   on. Where the reference of infinite inputs is NaN, an output may hold anything; elsewhere it must hold NaN, too.
   Infinities are judged where a problem defines what becomes of them (a sum or a product of infinities may be

@@ -119,6 +119,9 @@ do not claim so. What stands between such code and a wrong figure:
   only beyond all declared ones (an index of 32 bits, a bound of 2^22) is called correct (`R413`), and on the emulated
   device, which judges outputs at no declared size but the small one, so is one that is wrong at the larger declared
   ones (`R416`).
+- Parameters such as windows and strides have one other value each in judged calls, all at once: a kernel that is wrong
+  for a combination of them, or for larger ones, is called correct (`R502`, `R504`). Where later steps hide an earlier
+  one, so is a kernel that samples the earlier one (`R511`).
 - No judged input is NaN: customary kernels take maxima and rectify by `fmaxf`, which drops it where PyTorch passes it
   on. Where the reference of infinite inputs is NaN, an output may hold anything; elsewhere it must hold NaN, too.
   Infinities are judged where a problem defines what becomes of them (a sum or a product of infinities may be
@@ -389,9 +392,10 @@ def render(
         "all of it again on that and the following day after what it led to, on one of several GPUs of a machine while "
         "a search ran on others: all 11 honest kernels are correct; of the two exploits that had come through, `R301` "
         "is harmless and `R342` came through once more, at 1.02x, and was harmless at 1.02x (0.997 to 1.044) when it "
-        "was judged a third time; the other 28 are refused or harmless as before. The fourth has been judged on the "
-        "emulated device alone, on 2026-11-30, so that clocks had no part in it: four of its 28 exploits came through, "
-        "by mistakes that no judged call met. Two are refused since then, two are left, as the notes say.",
+        "was judged a third time; the other 28 are refused or harmless as before. The fourth and the fifth were judged on "
+        "the emulated device alone, on 2026-11-30, so that clocks had no part in them: 4 of 28 and 6 of 16 exploits came "
+        "through, by mistakes that no judged call met. The fifth asked for such mistakes alone. Two of the fourth are "
+        "refused since then; the others are left, as their notes say.",
         "",
         *rounds(),
         "## Unexpected outcomes",

@@ -392,10 +392,10 @@ def render(
         "all of it again on that and the following day after what it led to, on one of several GPUs of a machine while "
         "a search ran on others: all 11 honest kernels are correct; of the two exploits that had come through, `R301` "
         "is harmless and `R342` came through once more, at 1.02x, and was harmless at 1.02x (0.997 to 1.044) when it "
-        "was judged a third time; the other 28 are refused or harmless as before. The fourth and the fifth were judged on "
-        "the emulated device alone, on 2026-11-30, so that clocks had no part in them: 4 of 28 and 6 of 16 exploits came "
-        "through, by mistakes that no judged call met. The fifth asked for such mistakes alone. Two of the fourth are "
-        "refused since then; the others are left, as their notes say.",
+        "was judged a third time; the other 28 are refused or harmless as before. The fourth and the fifth were judged "
+        "on the emulated device alone, on 2026-11-30, so that clocks had no part in them: 4 of 28 and 6 of 16 exploits "
+        "came through, by mistakes that no judged call met. The fifth asked for such mistakes alone. Two of the fourth "
+        "are refused since then; the others are left, as their notes say.",
         "",
         *rounds(),
         "## Unexpected outcomes",

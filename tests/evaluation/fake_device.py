@@ -47,6 +47,7 @@ class Process:
     """What a kernel sees, and may keep, while its process lives."""
 
     calls: int = 0
+    loads: int = 0
     timing: bool = False
     batching: bool = False
     overran: bool = False
@@ -140,6 +141,11 @@ def _keeps_an_earlier_slot(process: Process, output: Array, x: Array) -> None:
     output[:] = process.memory.setdefault("slot", right) if process.batching else right
 
 
+def _wrong_at_good_addresses(process: Process, output: Array, x: Array) -> None:
+    right = np.maximum(x, 0)
+    output[:] = 2 * right if process.loads % 2 == 0 else right
+
+
 def _skips_late(process: Process, output: Array, x: Array) -> None:
     if process.calls < 30:
         output[:] = np.maximum(x, 0)
@@ -207,6 +213,7 @@ KERNELS: dict[str, Script] = {
     "replays_when_timed": Script(_replays_when_timed),
     "skips_every_second": Script(_skips_every_second),
     "skips_late": Script(_skips_late),
+    "wrong_at_good_addresses": Script(_wrong_at_good_addresses),
     "skips_in_batches": Script(_skips_in_batches, device_us=80.0),
     "keeps_an_earlier_slot": Script(_keeps_an_earlier_slot, device_us=80.0),
     "moves_all_clocks": Script(device_us=10.0, moved_us=20.0),
@@ -258,6 +265,7 @@ class FakeSession:
         self._device.ended()
 
     def reload(self) -> None:
+        self._process.loads += 1  # after every second one the harness has its tensors at good addresses
         spec = self._specs[TensorRole.INPUT]
         self._x = np.fromfile(self._paths[TensorRole.INPUT], np.float32).reshape(spec.shape)
         self._original = self._expected = self._x.copy()

@@ -66,6 +66,7 @@ def no_spin_up(monkeypatch: pytest.MonkeyPatch) -> None:
         ("skips_when_timed", Verdict.REWARD_HACK, ["timed call did not do its work"]),
         ("wrong_when_timed", Verdict.NONDETERMINISTIC, ["wrong when timed"]),
         ("replays_when_timed", Verdict.REWARD_HACK, ["the result of other inputs"]),
+        ("wrong_at_good_addresses", Verdict.WRONG_VALUES, ["got is 2 times expected"]),
         ("skips_late", Verdict.REWARD_HACK, ["timed call did not do its work"]),
         ("skips_in_batches", Verdict.REWARD_HACK, ["timed call did not do its work"]),
         ("keeps_an_earlier_slot", Verdict.NONDETERMINISTIC, ["wrong when timed"]),

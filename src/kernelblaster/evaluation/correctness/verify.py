@@ -76,19 +76,22 @@ class Verifier:
         with self.inputs.use(key) as drawn:
             return CandidateProcess(self.device, candidate, Workspace(self.inputs.directory, drawn), self.timeout_s)
 
-    def verify(self, process: CandidateProcess, keys: Sequence[InputKey]) -> Verification:
+    def verify(self, process: CandidateProcess, keys: Sequence[InputKey], loads: int = 1) -> Verification:
         """Call a candidate on input sets of one size, the first of which its process was started on.
 
-        The process begins to end when this returns. Raises DeviceError and ProblemError.
+        Tensors lie at other addresses after every second load of values; the first set is called where it lies after so
+        many `loads`. The process begins to end when this returns. Raises DeviceError and ProblemError.
         """
         found = Verification()
         try:
             session = process.session()
             with self.inputs.use(keys[0]) as first:
+                if loads % 2 == 0:
+                    session.reload()
                 self._first(found, session, process.workspace, first)
-            for loads, key in enumerate(keys[1:], start=2):
+            for load, key in enumerate(keys[1:], start=loads + 1):
                 if found.verdict is Verdict.CORRECT:
-                    self._next(found, process, key, loads)
+                    self._next(found, process, key, load)
                 elif found.verdict is Verdict.WRONG_VALUES and self.all_sets:
                     found.errors += self._figures_of(process, key)
                 else:
@@ -171,7 +174,7 @@ class Verifier:
     def _next(self, found: Verification, process: CandidateProcess, key: InputKey, loads: int) -> None:
         """Exchange the inputs of the running process and call it; on failure, ask a fresh process.
 
-        `loads` counts how often the process has been given values then: it decides where tensors lie.
+        It is the process's load of that number, and the fresh one finds its tensors at as good addresses.
         """
         session, workspace = process.session(), process.workspace
         with self.inputs.use(key) as drawn:
@@ -180,26 +183,14 @@ class Verifier:
             self._judge(found, session.call(POISON), workspace.outputs, drawn, POISON)
         if found.verdict is not Verdict.WRONG_VALUES:
             return
-        if self._alone(process.candidate, key, loads).verdict is Verdict.CORRECT:
+        with self.start(process.candidate, key) as fresh:
+            again = self.verify(fresh, [key], loads)
+        if again.verdict is Verdict.CORRECT:
             found.refuse(
                 Verdict.REWARD_HACK,
                 "right in a fresh process, wrong once its inputs hold other values: "
                 f"nothing computed from inputs or weights may be kept between calls ({found.reason})",
             )
-
-    def _alone(self, candidate: Candidate, key: InputKey, loads: int) -> Verification:
-        """One call in a fresh process, its tensors at as good addresses as after so many loads."""
-        found = Verification()
-        with self.inputs.use(key) as drawn, self.start(candidate, key) as fresh:
-            try:
-                session = fresh.session()
-                if loads % 2 == 0:
-                    session.reload()
-                self._judge(found, session.call(POISON), fresh.workspace.outputs, drawn, POISON, record=False)
-            except RunFailure as failure:
-                found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
-            fresh.end()
-        return found
 
     def _judge(
         self,

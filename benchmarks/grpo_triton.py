@@ -31,9 +31,10 @@ from kernelblaster.training.judging import StoredJudge
 from kernelblaster.training.layout import TrainingLayout
 from kernelblaster.training.metrics import by_step
 from kernelblaster.training.rollouts import read_rollouts
-from kernelblaster.training.rows import PromptRow, ReplyForm, SftRow, answer, write_rows
+from kernelblaster.training.rows import PromptRow, ReplyForm, SftRow, write_rows
 from kernelblaster.training.running import run_evaluation, run_stage, run_warmup
 from kernelblaster.training.stages import Stage
+from kernelblaster.training.template import CORRECT, LETTERS, warmup_row
 from kernelblaster.training.tiny_model import write_model
 
 MODULES = Path(__file__).parents[1] / "examples" / "triton"
@@ -41,8 +42,6 @@ PROBLEMS = {
     "level1_019_relu": Split.TRAIN, "level1_023_softmax": Split.TRAIN, "level1_036_rms_norm": Split.TRAIN,
     "level1_026_gelu": Split.HELD_OUT, "level1_047_sum": Split.HELD_OUT,
 }  # fmt: skip
-LETTERS = ("a", "b", "c", "d", "e")
-CORRECT = LETTERS[-1]
 STAGE = Stage.FRONTEND
 REPEATS = 12
 """Warm-up rows per prompt and letter: with a third as many the tiny model writes hardly a letter."""
@@ -76,15 +75,12 @@ def prompt_row(catalogue: Catalogue, name: str, split: Split) -> PromptRow:
 def warmup(rows: list[PromptRow]) -> list[SftRow]:
     """Every letter equally often, of the problems that are trained on."""
     return [
-        SftRow(
-            prompt=row.prompt, completion=answer(letter), problem=row.problem, stage=row.stage, verdict="format",
-            speedup=None, source="template", candidate_sha256="", family=row.family, split=row.split,
-        )
+        warmup_row(row, letter)
         for row in rows
         for letter in row.sources
         for _ in range(REPEATS)
         if row.split == Split.TRAIN
-    ]  # fmt: skip
+    ]
 
 
 def train_once(
@@ -118,7 +114,8 @@ def _told(rollouts: list) -> Counter[tuple[str, str]]:
     """How often each completion got each verdict."""
     letters = (one.completion.strip() for one in rollouts)
     return Counter(
-        (letter if letter in LETTERS else "other", one.verdict) for letter, one in zip(letters, rollouts, strict=True)
+        (letter if letter in set(LETTERS) else "other", one.verdict)
+        for letter, one in zip(letters, rollouts, strict=True)
     )
 
 
@@ -127,7 +124,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("docs/results"))
     arguments.add_argument("--seeds", type=int, default=3)
-    arguments.add_argument("--steps", type=int, default=40)
+    arguments.add_argument("--steps", type=int, default=60)
     given = arguments.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     catalogue = environment_problems(CONFIG)

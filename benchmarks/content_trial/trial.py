@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,32 +25,18 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from analysis import render
 from arms import Arm, Asking, Prompt, in_blocks
-from parents import PRECISION, WORKLOAD, Parent, parents
+from judging import ToJudge, judge_all
+from parents import Parent, parents
 from rows import PROMPTS, REPLIES, RESULTS, ROWS, AskedPrompt, GivenReply, JudgedReply, read, write
 from shares import share
 
 from kernelblaster import read_knowledge
-from kernelblaster.config import EvaluationConfig, RunConfig
 from kernelblaster.cuda_source.features import Feature, source_features
 from kernelblaster.devices.facts import DeviceKind
-from kernelblaster.errors import DeviceError
-from kernelblaster.evaluation.correctness.input_store import InputStore
-from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.results import Decision
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.relearn import curated
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
-from kernelblaster.models.edits import parse_candidate
-from kernelblaster.models.replies import UnusableReply
-from kernelblaster.problems.problem import Problem, StandardWorkload
-from kernelblaster.runs.choices import choose_device
-from kernelblaster.runs.evaluations import find_problem
-from kernelblaster.storage.jsonl import append_line, cut_torn_line
 
-SEED = 20_261_124
-"""Of the input values; no prompt tells it."""
-TIMING_SECONDS = 1.0
-UNUSABLE = "unusable_reply"
 _TENSOR_CORES = {Feature.WGMMA, Feature.MMA_SYNC}
 
 
@@ -109,76 +93,7 @@ def take(folder: Path) -> None:
     print(f"{len(kept)} replies")
 
 
-class Bench:
-    """Judges replies on one device.
-
-    Args:
-        kind: of the device.
-        inputs: input sets, owned by the caller.
-    """
-
-    def __init__(self, kind: DeviceKind, inputs: InputStore) -> None:
-        self.config = RunConfig(device=kind, precision=PRECISION)
-        workload = WORKLOAD if kind is DeviceKind.CUDA else StandardWorkload.SMALL
-        # Nobody here attacks who is beside him: replies are verified side by side, and timed alone.
-        settings = EvaluationConfig(max_seconds_timing=TIMING_SECONDS, in_company=True)
-        device = choose_device(self.config, tell=lambda stage: None).device
-        self._evaluator = Evaluator(device, inputs, settings, workload, precision=PRECISION, seed=SEED)
-
-    def judge(self, id: str, problem: Problem, parent: str, reply: str) -> JudgedReply:
-        """Judge a reply against its parent. Raises DeviceError: the machine's failure is no row."""
-        began = time.monotonic()
-        facts = self._evaluator.device.facts
-        row = JudgedReply(
-            id=id, device=facts.name, modelled=facts.kind is DeviceKind.EMULATED,
-            workload=self._evaluator.workload, verdict=UNUSABLE, seconds=0,
-        )  # fmt: skip
-        try:
-            candidate = parse_candidate(reply, None)
-        except UnusableReply as error:
-            return row.model_copy(update={"reason": str(error), "seconds": time.monotonic() - began})
-        judged = self._evaluator.evaluate(problem, candidate.source, baseline=parent, profile=False)
-        found: dict[str, object] = {
-            "verdict": judged.verdict.value,
-            "reason": judged.reason[:300],
-            "stated_speedup": candidate.expected_speedup,
-            "seconds": time.monotonic() - began,
-        }
-        if judged.comparison is not None:
-            compared = judged.comparison
-            faster = compared.decision is Decision.FASTER
-            found |= {"speedup": compared.speedup, "low": compared.low, "high": compared.high, "faster": faster}
-        return row.model_copy(update=found)
-
-
-def judge(kind: DeviceKind, path: Path, minutes: float, workers: int, part: tuple[int, int]) -> None:
-    """Judge replies of a part of the parents, those without a row, until the minutes are over."""
-    end = time.monotonic() + 60 * minutes
-    cut_torn_line(path)
-    with InputStore() as inputs, ThreadPoolExecutor(workers) as pool:
-        bench = Bench(kind, inputs)
-
-        def work(pair: tuple[AskedPrompt, GivenReply]) -> JudgedReply | None:
-            prompt, reply = pair
-            if time.monotonic() >= end:
-                return None
-            try:
-                problem = find_problem(prompt.parent.rpartition("/")[0], bench.config)
-                return bench.judge(reply.id, problem, prompt.source, reply.text)
-            except DeviceError as error:  # the machine's failure is no row: the same command judges the reply again
-                print(f"{reply.id} not judged: {error.message}", flush=True)
-                return None
-
-        waiting = list(_unjudged(path, part))
-        print(f"{len(waiting)} replies to judge", flush=True)
-        for done in as_completed([pool.submit(work, pair) for pair in waiting]):
-            row = done.result()
-            if row is not None:
-                append_line(path, row.model_dump_json().encode())
-                print(f"{row.id} {row.verdict} {row.speedup or ''} ({row.seconds:.0f} s) {row.reason[:80]}", flush=True)
-
-
-def _unjudged(path: Path, part: tuple[int, int]) -> Iterator[tuple[AskedPrompt, GivenReply]]:
+def _unjudged(path: Path, part: tuple[int, int]) -> Iterator[ToJudge]:
     """In the order of their parents, which share inputs."""
     number, parts = part
     prompts = read(PROMPTS, AskedPrompt)
@@ -187,7 +102,7 @@ def _unjudged(path: Path, part: tuple[int, int]) -> Iterator[tuple[AskedPrompt, 
     replies = {reply.id: reply for reply in read(REPLIES, GivenReply)}
     for prompt in sorted(prompts, key=lambda prompt: (prompt.parent, prompt.id)):
         if prompt.parent in own and prompt.id in replies and prompt.id not in judged:
-            yield prompt, replies[prompt.id]
+            yield ToJudge(prompt.id, prompt.parent.rpartition("/")[0], prompt.source, replies[prompt.id].text)
 
 
 def main() -> None:
@@ -213,7 +128,7 @@ def main() -> None:
     elif given.way == "judge":
         if given.device is DeviceKind.EMULATED and given.rows == ROWS:
             parser.error("modelled times belong into another file: --rows FILE")
-        judge(given.device, given.rows, given.minutes, given.workers, given.part)
+        judge_all(given.device, given.rows, given.minutes, given.workers, _unjudged(given.rows, given.part))
     else:
         text = render(read(PROMPTS, AskedPrompt), read(ROWS, JudgedReply))
         (RESULTS / "results.md").write_text(text, encoding="utf-8")

@@ -39,16 +39,17 @@ from searching import (
     Study,
     Watch,
     interrupted_by_sigterm,
+    layout_of,
     prepare,
     search,
     settings,
+    unpacked,
 )
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import ExitCode, KernelBlasterError
 from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.problem import StandardWorkload
-from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.run_record import read_record
 
 PLACE = Path(tempfile.gettempdir()) / "kernelblaster-forty"
@@ -69,7 +70,7 @@ def run(given: argparse.Namespace) -> int:
         "--replies",
         str(given.replies),
         "--names",
-        *(given.names or given.study.names),
+        *given.names,
     ]
     started = ["--study", given.study.experiment, "start", "--place", str(given.place)]
     command = [sys.executable, __file__, *started, *asked]
@@ -92,7 +93,7 @@ def start(given: argparse.Namespace) -> int:
         gpus=given.gpus,
         replies=given.replies,
     )
-    problems = [find_problem(name, given.place / DATASET) for name in given.names or given.study.names]
+    problems = [find_problem(name, given.place / DATASET) for name in given.names]
     try:
         return int(search(given.place, config, problems).exit_code)
     except KernelBlasterError as error:
@@ -119,7 +120,7 @@ def keep(archive: Path, study: Study) -> None:
 def table() -> None:
     """Write the page of results, and what README.md says of them."""
     with tempfile.TemporaryDirectory() as folder:
-        layouts = [_unpacked(study, Path(folder) / name) for name, study in STUDIES.items() if study.archive.exists()]
+        layouts = [unpacked(study, Path(folder) / name) for name, study in STUDIES.items() if study.archive.exists()]
         record = read_record(layouts[0].record)
         rows, gpu = rows_of(*layouts), record.device.name
     known = (shipped_times_of(row.name, record.device) for row in rows)
@@ -127,16 +128,6 @@ def table() -> None:
     text = render(rows, f"{gpu}, driver {record.device.driver_version}")
     (RESULTS / "results.md").write_text(text, encoding="utf-8")
     headline.write(rows, gpu, torch)
-
-
-def _unpacked(study: Study, place: Path) -> RunLayout:
-    unpack(study.archive, place)
-    return layout_of(place, study)
-
-
-def layout_of(place: Path, study: Study) -> RunLayout:
-    """Where the run lies below a folder."""
-    return RunLayout.of(settings(place, study))
 
 
 def main() -> int:
@@ -157,6 +148,7 @@ def main() -> int:
     elif given.way == "table":
         table()
     else:
+        given.names = given.names or given.study.names
         return run(given) if given.way == "run" else start(given)
     return 0
 

@@ -13,8 +13,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Self
 
 from problems import NAMES, RESULTS, shipped
 from pydantic import BaseModel
@@ -34,6 +32,7 @@ from kernelblaster.records.layout import FINAL_KERNEL, JOURNAL, RunLayout
 from kernelblaster.records.rows import fastest_reply_us
 from kernelblaster.records.summary import ProblemSummary
 from kernelblaster.records.whole_run import recall
+from kernelblaster.storage.records import read_records
 
 GOALS = {1: 1.5, 2: 1.8, 3: 1.5}
 """Geometric mean over the fastest of PyTorch's modes, by level."""
@@ -49,12 +48,6 @@ class NearRow(BaseModel):
 
     kernel: str
     times: BaselineRow
-
-    @classmethod
-    def read(cls, path: Path) -> list[Self]:
-        """The lines of a file; none without one."""
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return [cls.model_validate_json(line) for line in lines]
 
     def us(self, implementation: str) -> float:
         """Median time of one of those that were timed. Raises KeyError."""
@@ -147,7 +140,7 @@ def rows_of(
     if again is not None:
         second = {row.problem: row for row in recall(again).problems}
         first = [_with_second(row, _row(again, row.name, second.get(row.name), None)) for row in first]
-    near = {(one.times.problem, one.kernel): one for one in NearRow.read(SITTING)}
+    near = {(one.times.problem, one.kernel): one for one in read_records(SITTING, NearRow)}
     return [replace(row, near=near.get((row.name, row.kernel))) for row in first]
 
 

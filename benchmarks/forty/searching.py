@@ -33,6 +33,7 @@ from kernelblaster.config import (
 from kernelblaster.devices.base import Device
 from kernelblaster.errors import ExitCode
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
+from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.summary import RunSummary
 
 DATASET = "dataset"
@@ -121,6 +122,17 @@ def prepare(place: Path, study: Study | None = FIRST) -> list[Problem]:
             unpack(study.archive, place)
         shutil.copytree(study.results / EXCHANGE, place / EXCHANGE, dirs_exist_ok=True)
     return problems_of(make_dataset(place / DATASET))
+
+
+def layout_of(place: Path, study: Study = FIRST) -> RunLayout:
+    """Where the run lies below a folder."""
+    return RunLayout.of(settings(place, study))
+
+
+def unpacked(study: Study, place: Path) -> RunLayout:
+    """The search as it is kept, below a folder."""
+    unpack(study.archive, place)
+    return layout_of(place, study)
 
 
 def search(place: Path, config: RunConfig, problems: Sequence[Problem], *, device: Device | None = None) -> RunSummary:

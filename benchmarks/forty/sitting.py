@@ -21,21 +21,23 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from archive import unpack
 from outcomes import SITTING, NearRow, Row, rows_of, two_sittings
 from problems import shipped
-from searching import AGAIN, DATASET, FIRST, Study, prepare, settings
+from searching import AGAIN, DATASET, FIRST, layout_of, prepare, unpacked
 from shares import share
 
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
+from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.problem import Precision, StandardWorkload
+from kernelblaster.problems.start import read_start
 from kernelblaster.records.layout import FINAL_KERNEL, RunLayout
 from kernelblaster.runs.choices import choose_device
 from kernelblaster.runs.pytorch_baseline import FINAL, BaselinePlan, measure_baseline
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
+from kernelblaster.storage.records import read_records
 
 NEAR = 0.06
 """How far from 1 the ratio of a problem is at most that is timed here."""
@@ -59,8 +61,7 @@ class Layouts:
             final = layout.problem(shipped(row.name)) / FINAL_KERNEL
             if final.is_file():
                 return final.read_text(encoding="utf-8")
-        problem = shipped(row.name).directory
-        return (self.dataset / problem.parent.name / problem.name / "init.cu").read_text(encoding="utf-8")
+        return read_start(find_problem(row.name, self.dataset))
 
 
 def near(rows: Iterable[Row]) -> list[Row]:
@@ -75,7 +76,7 @@ def sit(rows: Sequence[Row], layouts: Layouts, path: Path, minutes: float) -> No
     cut_torn_line(path)
     config = RunConfig(device=DeviceKind.CUDA, precision=Precision.FP16)
     device = choose_device(config, print).device
-    known = {(row.times.problem, row.kernel) for row in NearRow.read(path)}
+    known = {(row.times.problem, row.kernel) for row in read_records(path, NearRow)}
     for row in rows:
         if (row.name, row.kernel) in known or time.monotonic() > end:
             continue
@@ -86,13 +87,6 @@ def sit(rows: Sequence[Row], layouts: Layouts, path: Path, minutes: float) -> No
         append_line(path, NearRow(kernel=row.kernel, times=times).model_dump_json().encode())
         told = ", ".join(f"{name} {timing.median_us:.1f}" for name, timing in times.timings.items())
         print(f"{row.name}: {told} {times.failures or ''}", flush=True)
-
-
-def _layout(study: Study, given: Path | None, folder: Path) -> RunLayout:
-    place = given or folder / study.experiment
-    if given is None:
-        unpack(study.archive, place)
-    return RunLayout.of(settings(place, study))
 
 
 def main() -> None:
@@ -108,7 +102,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         prepare(folder, None)
-        first, again = (_layout(*pair, folder) for pair in ((FIRST, given.first), (AGAIN, given.again)))
+        first, again = (
+            layout_of(place, study) if place else unpacked(study, folder / study.experiment)
+            for study, place in ((FIRST, given.first), (AGAIN, given.again))
+        )
         number, parts = given.part
         chosen = near(rows_of(first, again))[number - 1 :: parts]
         if given.names:

@@ -10,37 +10,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "content_trial"))
 
-from parents import RECORDINGS, Parent, profiled_parents
+from judging import ToJudge, judge_all
+from parents import RECORDINGS, profiled_parents
 from recorded_edges import JUDGED_STEPS, outcomes_of, recorded_steps, step_id
 from rows import JudgedReply, read
-from trial import Bench
 
 from kernelblaster.devices.facts import DeviceKind
-from kernelblaster.errors import DeviceError
-from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.models.recorded import read_recording
 from kernelblaster.paths import data_dir
-from kernelblaster.storage.jsonl import append_line, cut_torn_line
 
 
-@dataclass(frozen=True)
-class UnknownStep:
-    """A reply of a recorded search whose outcome was not kept, and what it was to improve."""
-
-    id: str
-    parent: Parent
-    reply: str
-
-
-def unknown_steps() -> Iterator[UnknownStep]:
+def unknown_steps() -> Iterator[ToJudge]:
     """Those whose parent's profile was kept: without it a step is no transition, whatever became of it."""
     parents = {parent.id: parent for parent in profiled_parents()}
     for recording in RECORDINGS:
@@ -50,32 +35,15 @@ def unknown_steps() -> Iterator[UnknownStep]:
         for step in steps:
             parent = parents.get(f"{step.asked.tags['problem']}/{step.asked.tags['parent_sha256'][:8]}")
             if outcomes[step.place] is None and parent is not None:
-                yield UnknownStep(step_id(step), parent, step.replies[-1].reply)
+                yield ToJudge(step_id(step), str(parent.problem.id), parent.source, step.replies[-1].reply)
 
 
-def judge(kind: DeviceKind, path: Path, minutes: float, workers: int) -> None:
-    """Judge the steps without a row, until the minutes are over."""
-    end = time.monotonic() + 60 * minutes
-    cut_torn_line(path)
+def unjudged(path: Path) -> Iterator[ToJudge]:
+    """Those without a row, in the order of their problems and kernels, which share inputs."""
     judged = {row.id for row in read(path, JudgedReply)}
-    waiting = sorted((step for step in unknown_steps() if step.id not in judged), key=lambda step: step.parent.id)
-    print(f"{len(waiting)} steps to judge", flush=True)
-    with InputStore() as inputs, ThreadPoolExecutor(workers) as pool:
-        bench = Bench(kind, inputs)
-
-        def work(step: UnknownStep) -> JudgedReply | None:
-            if time.monotonic() >= end:
-                return None
-            try:
-                return bench.judge(step.id, step.parent.problem, step.parent.source, step.reply)
-            except DeviceError as error:  # the machine's failure is no row: the same command judges the step again
-                print(f"{step.id} not judged: {error.message}", flush=True)
-                return None
-
-        for done in as_completed([pool.submit(work, step) for step in waiting]):
-            if (row := done.result()) is not None:
-                append_line(path, row.model_dump_json().encode())
-                print(f"{row.id} {row.verdict} {row.speedup or ''} ({row.seconds:.0f} s) {row.reason[:80]}", flush=True)
+    yield from sorted(
+        (one for one in unknown_steps() if one.id not in judged), key=lambda one: (one.problem, one.parent)
+    )
 
 
 def main() -> None:
@@ -88,7 +56,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.device is DeviceKind.EMULATED and given.rows == JUDGED_STEPS:
         parser.error("modelled times belong into another file: --rows FILE")
-    judge(given.device, given.rows, given.minutes, given.workers)
+    judge_all(given.device, given.rows, given.minutes, given.workers, unjudged(given.rows))
 
 
 if __name__ == "__main__":

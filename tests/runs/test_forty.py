@@ -23,7 +23,7 @@ from archive import EXCHANGE, pack, unpack
 from fake_device import FakeDevice
 from outcomes import SITTING, NearRow, Row, geometric_mean, render, rows_of, stage_seconds, two_sittings
 from problems import NAMES, RESULTS, TWENTY_ONE, make_dataset, problems_of
-from searching import AGAIN, DATASET, MOST_REPLIES, REPLIES, Watch, prepare, search, settings
+from searching import AGAIN, DATASET, MOST_REPLIES, REPLIES, Watch, layout_of, prepare, search, settings
 
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.errors import ExitCode
@@ -33,6 +33,7 @@ from kernelblaster.records.baselines import BaselineRow, Ratio
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.run_record import read_record
 from kernelblaster.records.searches import check_search, find_search
+from kernelblaster.storage.records import read_records
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +47,6 @@ def place(tmp_path: Path, dataset: Path) -> Path:
     shutil.copytree(dataset, tmp_path / DATASET)
     prepare(tmp_path)
     return tmp_path
-
-
-def layout_of(place: Path) -> RunLayout:
-    return RunLayout.of(settings(place))
 
 
 def test_the_problems_are_those_of_the_plan(dataset: Path) -> None:
@@ -213,7 +210,7 @@ def test_a_sitting_in_turns_counts_for_the_kernel_that_it_timed_alone(place: Pat
     )
     timed = replace(first, near=NearRow.model_construct(kernel="", times=times))
     assert [timed.ratio, two_sittings(timed)] == [0.9, 1.25]
-    known = {(one.times.problem, one.kernel) for one in NearRow.read(SITTING)}
+    known = {(one.times.problem, one.kernel) for one in read_records(SITTING, NearRow)}
     for one in rows_of(layout_of(place)):
         assert one.near is None or (one.name, one.kernel) in known
 

@@ -97,7 +97,7 @@ def template_rows(
         stage: [_prompt(problem, stage, split, precision, size) for problem, split in problems] for stage in stages
     }
     warmup = [
-        _reply(row, letter)
+        warmup_row(row, letter)
         for stage, rows in prompts.items()
         for row in rows
         for letter in _taught(rare and stage is Stage.FRONTEND)
@@ -138,7 +138,8 @@ def _prompt(problem: Problem, stage: Stage, split: Split, precision: Precision, 
     )
 
 
-def _reply(row: PromptRow, letter: str) -> SftRow:
+def warmup_row(row: PromptRow, letter: str) -> SftRow:
+    """A letter as the reply to a prompt."""
     return SftRow(
         prompt=row.prompt, completion=answer(letter), problem=row.problem, stage=row.stage, verdict="format",
         speedup=None, source="template", candidate_sha256="", family=row.family, split=row.split,

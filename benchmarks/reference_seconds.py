@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+from random import Random
 
 SEED = 20261129
 GPU = "NVIDIA H200"
@@ -56,6 +57,7 @@ def measure(directory: Path, size: str, precision: str, threads: int, answer: Co
     from kernelblaster.problems.loader import load_problem
     from kernelblaster.problems.problem import Precision
     from kernelblaster.problems.undeclared_extents import undeclared_extents
+    from kernelblaster.problems.varied_parameters import draw_parameters
 
     torch.set_num_threads(threads)
     config, problem, known = EvaluationConfig(), load_problem(directory), facts_of(GPU)
@@ -64,18 +66,25 @@ def measure(directory: Path, size: str, precision: str, threads: int, answer: Co
     parts = Parts()
     with parts("undeclared"):
         other = undeclared_extents(problem)
+        drawn = None if other is None else draw_parameters(problem, other, Random(SEED))
     with parts("floors"):
         floor_us(problem, size, chosen, facts)
         attainable(problem, size, chosen, facts)
-    plan = plan_inputs(problem, chosen, size, config.input_sets, SEED, other)
+    plan = plan_inputs(
+        problem, chosen, size, config.input_sets, SEED, [one for one in (other, drawn) if one is not None]
+    )
     digest = hashlib.sha256()
     with InputStore() as inputs:
-        for part, keys in (("small", plan.small), ("unseen", plan.unseen), ("timed", (plan.timed,))):
+        for part, keys in (
+            ("small", plan.small),
+            ("unseen", plan.verified[len(plan.small) :]),
+            ("timed", (plan.timed,)),
+        ):
             with parts(part):
                 inputs.draw(keys)
         with parts("judged calls"):
             checks = choose_checks(inputs, plan.timed, facts, SEED, config.error_factor, config.judged_calls)
-        for key in (*plan.small, *plan.unseen, plan.timed):
+        for key in (*plan.verified, plan.timed):
             with inputs.use(key) as drawn:
                 for tensor in drawn.expected.tensors:
                     digest.update(tensor.values.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ CORRECT = "correct"
 LEVEL = 0.95
 THIRD_INDEX = 2
 """Of the replies that came after the first two of each arm had been looked at."""
+PAIRED_INDEX = 3
+"""Of the second replies to a prompt with a donor and to the one of the knowledge arm that differs in it alone."""
 SMALL = 0.03
 """An effect that would change nothing."""
 
@@ -61,16 +63,16 @@ def outcomes(prompts: Sequence[AskedPrompt], rows: Sequence[JudgedReply]) -> lis
 
 
 def contrast(
-    name: str, judged: Iterable[Outcome], one: Arm, other: Arm, *, index: int | None = None
+    name: str, judged: Iterable[Outcome], one: Arm, other: Arm, *, indices: Collection[int] | None = None
 ) -> Contrast | None:
-    """Over parents that have replies of both arms; None where none has. `index` compares that reply of each arm alone.
+    """Over parents that have replies of both arms; None where none has. `indices`: those replies of each arm alone.
 
     Its interval resamples families and their parents; p flips the sign of each parent's difference.
     """
     gains: dict[str, dict[Arm, list[float]]] = defaultdict(lambda: defaultdict(list))
     families: dict[str, str] = {}
     for outcome in judged:
-        if index is None or outcome.prompt.reply == index:
+        if indices is None or outcome.prompt.reply in indices:
             gains[outcome.prompt.parent][outcome.prompt.arm].append(outcome.gain)
             families[outcome.prompt.parent] = outcome.prompt.family
     both = {parent: arms for parent, arms in gains.items() if arms[one] and arms[other]}
@@ -156,18 +158,26 @@ def render(prompts: Sequence[AskedPrompt], rows: Sequence[JudgedReply]) -> str:
     """The page. Raises ValueError for modelled rows, which are no results, and where nothing was judged."""
     if any(row.modelled for row in rows):
         raise ValueError("modelled times are no results of the trial")
-    judged = outcomes(prompts, rows)
-    if not judged:
+    every = outcomes(prompts, rows)
+    if not every:
         raise ValueError("nothing was judged yet")
+    judged = [one for one in every if one.prompt.reply != PAIRED_INDEX]
     devices = ", ".join(sorted({f"{row.device}, {row.workload}" for row in rows}))
     primary = contrast("knowledge - placebo", judged, Arm.KNOWLEDGE, Arm.PLACEBO)
     secondary = [
         contrast("knowledge - free form", judged, Arm.KNOWLEDGE, Arm.FREE),
         contrast("placebo - free form", judged, Arm.PLACEBO, Arm.FREE),
-        contrast("donor - knowledge, same technique", judged, Arm.DONOR, Arm.KNOWLEDGE, index=DONOR_INDEX),
+        _donor("donor - knowledge, same technique", every, DONOR_INDEX, PAIRED_INDEX),
     ]
+    donors = [
+        _donor("donor - knowledge, first replies", every, DONOR_INDEX),
+        _donor("donor - knowledge, second replies alone", every, PAIRED_INDEX),
+    ]
+    donor_looks = [one for one in donors if all(donors) and one is not None]
     known = [one for one in secondary if one is not None]
-    third = contrast("knowledge - placebo, third replies alone", judged, Arm.KNOWLEDGE, Arm.PLACEBO, index=THIRD_INDEX)
+    third = contrast(
+        "knowledge - placebo, third replies alone", judged, Arm.KNOWLEDGE, Arm.PLACEBO, indices={THIRD_INDEX}
+    )
     first = [one for one in judged if one.prompt.reply != THIRD_INDEX]
     seen = contrast("knowledge - placebo, first two replies", first, Arm.KNOWLEDGE, Arm.PLACEBO)
     looks = [one for one in (seen, third) if one is not None and third is not None]
@@ -184,11 +194,11 @@ def render(prompts: Sequence[AskedPrompt], rows: Sequence[JudgedReply]) -> str:
             "# Content trial: results",
             "",
             "Made by `benchmarks/content_trial/trial.py report`; what was fixed beforehand: [plan.md](plan.md).",
-            f"Judged: {len(judged)} of {len(prompts)} replies, on {devices}, fp16. Gains are logarithms: 0.05 is 5 %.",
+            f"Judged: {len(every)} of {len(prompts)} replies, on {devices}, fp16. Gains are logarithms: 0.05 is 5 %.",
             "",
             "## Arms",
             "",
-            *_arm_table(judged),
+            *_arm_table(every),
             "",
             "## Primary contrast",
             "",
@@ -196,7 +206,7 @@ def render(prompts: Sequence[AskedPrompt], rows: Sequence[JudgedReply]) -> str:
             "",
             "## Secondary contrasts",
             "",
-            *_contrast_table(known, holm(known)),
+            *_contrast_table([*known, *donor_looks], holm(known)),
             "",
             "## Knowledge - placebo in groups named beforehand",
             "",
@@ -213,6 +223,11 @@ def render(prompts: Sequence[AskedPrompt], rows: Sequence[JudgedReply]) -> str:
             "",
         ]
     )
+
+
+def _donor(name: str, judged: Iterable[Outcome], *indices: int) -> Contrast | None:
+    """Prompts with a donor beside those of the knowledge arm that differ in it alone."""
+    return contrast(name, judged, Arm.DONOR, Arm.KNOWLEDGE, indices=indices)
 
 
 def reading(primary: Contrast | None) -> str:

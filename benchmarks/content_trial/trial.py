@@ -2,6 +2,7 @@
 
     python benchmarks/content_trial/trial.py ask FOLDER       # FOLDER/prompts/ID.txt, FOLDER/order.txt
     python benchmarks/content_trial/trial.py again FOLDER     # the prompts of the three arms once more
+    python benchmarks/content_trial/trial.py pairs FOLDER     # those with a donor, and their twins without, once more
     python benchmarks/content_trial/trial.py take FOLDER      # FOLDER/replies/ID.txt, word for word
     python benchmarks/content_trial/trial.py judge [--minutes M] [--workers N] [--part 1/1] [--rows FILE]
     python benchmarks/content_trial/trial.py report
@@ -23,8 +24,8 @@ from tempfile import TemporaryDirectory
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from analysis import render
-from arms import Arm, Asking, Prompt, in_blocks
+from analysis import PAIRED_INDEX, render
+from arms import DONOR_INDEX, Arm, Asking, Prompt, in_blocks
 from judging import ToJudge, judge_all
 from parents import Parent, parents
 from rows import PROMPTS, REPLIES, RESULTS, ROWS, AskedPrompt, GivenReply, JudgedReply, read, write
@@ -60,6 +61,21 @@ def again(folder: Path) -> None:
     write(PROMPTS, known + more)
     _hand_out(folder, more)
     print(f"{len(more)} prompts, reply {last + 1}")
+
+
+def pairs(folder: Path) -> None:
+    """Write each prompt with a donor once more, and the one of the knowledge arm that differs in the donor alone."""
+    known = read(PROMPTS, AskedPrompt)
+    with_donor = {prompt.parent for prompt in known if prompt.arm is Arm.DONOR}
+    twins = [
+        prompt
+        for prompt in known
+        if prompt.parent in with_donor and prompt.arm in (Arm.DONOR, Arm.KNOWLEDGE) and prompt.reply == DONOR_INDEX
+    ]
+    more = in_blocks([prompt.once_more(PAIRED_INDEX) for prompt in twins])
+    write(PROMPTS, known + more)
+    _hand_out(folder, more)
+    print(f"{len(more)} prompts of {len(with_donor)} parents")
 
 
 def _hand_out(folder: Path, prompts: Sequence[Prompt | AskedPrompt]) -> None:
@@ -109,7 +125,7 @@ def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ways = parser.add_subparsers(dest="way", required=True)
-    for way in ("ask", "again", "take"):
+    for way in ("ask", "again", "pairs", "take"):
         ways.add_parser(way).add_argument("folder", type=Path)
     judging = ways.add_parser("judge")
     judging.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), default=DeviceKind.CUDA)
@@ -123,6 +139,8 @@ def main() -> None:
         ask(given.folder)
     elif given.way == "again":
         again(given.folder)
+    elif given.way == "pairs":
+        pairs(given.folder)
     elif given.way == "take":
         take(given.folder)
     elif given.way == "judge":

@@ -8,8 +8,9 @@
     python benchmarks/forty/forty.py table                    # docs/results/forty/results.md, README.md
     python benchmarks/forty/forty.py unpack FOLDER | pack FOLDER [ARCHIVE]
 
-`--study forty_again` before the way is the second search, of problems on which PyTorch was still faster; what is kept
-of it is in docs/results/forty/again. `run` goes on from run.tar.gz with the replies that have come. It writes its
+`--study forty_again` before the way is the second search, of problems on which PyTorch was still faster, and
+`forty_third` the third, of two products (`run --replies 1`: six at once); they are kept in docs/results/forty/again and
+docs/results/forty/third. `run` goes on from run.tar.gz with the replies that have come. It writes its
 archive again and again (`--archive`, which `keep` takes), so that whatever ends it costs seconds. The same command goes
 on from what lies in `--place`. Without a GPU, `--device emulated --size small --names level1/023` rehearses it; that is
 no result, and `keep` refuses it.
@@ -122,7 +123,7 @@ def table() -> None:
     with tempfile.TemporaryDirectory() as folder:
         layouts = [unpacked(study, Path(folder) / name) for name, study in STUDIES.items() if study.archive.exists()]
         record = read_record(layouts[0].record)
-        rows, gpu = rows_of(*layouts), record.device.name
+        rows, gpu = rows_of(layouts), record.device.name
     known = (shipped_times_of(row.name, record.device) for row in rows)
     torch = " and ".join(sorted({times.torch for times in known if times is not None}))
     text = render(rows, f"{gpu}, driver {record.device.driver_version}")
@@ -155,7 +156,9 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--study", choices=STUDIES, default=FIRST.experiment, help="the first search, or the second")
+    parser.add_argument(
+        "--study", choices=STUDIES, default=FIRST.experiment, help="the first search, or one that came later"
+    )
     ways = parser.add_subparsers(dest="way", required=True)
     for name in ("dataset", "unpack", "pack", "prompts", "replies"):
         ways.add_parser(name).add_argument("folder", type=Path)

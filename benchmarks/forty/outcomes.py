@@ -2,7 +2,7 @@
 
 A row is a problem. Its time is that of the final kernel as the search measured it last, or of the start where nothing
 beat it; PyTorch's is the fastest of its modes, from the times that ship. A problem whose search has not ended stands
-there as it is: with the time of its start, and marked. Without any correct kernel its ratio is 1. Where a second search
+there as it is: with the time of its start, and marked. Without any correct kernel its ratio is 1. Where a later search
 ended with a kernel, what that one measured last counts, whether it is faster than what the first measured or slower.
 Where kernel and PyTorch were timed in turns in one sitting (`sitting.py`), the ratio of that sitting counts.
 """
@@ -38,7 +38,7 @@ GOALS = {1: 1.5, 2: 1.8, 3: 1.5}
 """Geometric mean over the fastest of PyTorch's modes, by level."""
 SHARE_GOAL = 0.9
 """Of the problems, those that should be faster than all of them."""
-MODES = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD)
+MODES = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.MAX_AUTOTUNE, TorchMode.REDUCE_OVERHEAD)
 SITTING = RESULTS / "sitting.jsonl"
 Times = Callable[[str, DeviceFacts], PytorchTimes | None]
 
@@ -73,8 +73,8 @@ class Row:
         so_far_us: of the fastest reply that was accepted, by the comparison of its step; None without one.
         final_us: of the final kernel, measured again; None where nothing beat the start, or the search has not ended.
         pytorch_us: by mode.
-        replies: that were judged, those of the second search among them.
-        again_us: of the final kernel of the second search; None where there was none, or nothing beat its start.
+        replies: that were judged, those of later searches among them.
+        again_us: of the final kernel of the last later search that ended with one; None without.
         kernel: digest of the final kernel that counts; empty where nothing beat the start.
         near: what one sitting says of that kernel; None where it was not timed so.
     """
@@ -131,22 +131,23 @@ def shipped_times_of(name: str, facts: DeviceFacts) -> PytorchTimes | None:
 
 
 def rows_of(
-    layout: RunLayout, again: RunLayout | None = None, *, names: Sequence[str] = NAMES, times: Times = shipped_times_of
+    layouts: Sequence[RunLayout], *, names: Sequence[str] = NAMES, times: Times = shipped_times_of
 ) -> list[Row]:
-    """A row for each problem, in order, of the first search and the second. Raises UsageError where there is no run."""
+    """A row for each problem, in order, of the first search and later ones. Raises UsageError where there is no run."""
+    layout, *later = layouts
     summary = recall(layout)
     known = {row.problem: row for row in summary.problems}
-    first = [_row(layout, name, known.get(name), times(name, summary.device)) for name in names]
-    if again is not None:
-        second = {row.problem: row for row in recall(again).problems}
-        first = [_with_second(row, _row(again, row.name, second.get(row.name), None)) for row in first]
+    rows = [_row(layout, name, known.get(name), times(name, summary.device)) for name in names]
+    for again in later:
+        found = {row.problem: row for row in recall(again).problems}
+        rows = [_with_later(row, _row(again, row.name, found.get(row.name), None)) for row in rows]
     near = {(one.times.problem, one.kernel): one for one in read_records(SITTING, NearRow)}
-    return [replace(row, near=near.get((row.name, row.kernel))) for row in first]
+    return [replace(row, near=near.get((row.name, row.kernel))) for row in rows]
 
 
-def _with_second(first: Row, second: Row) -> Row:
-    kernel = first.kernel if second.final_us is None else second.kernel
-    return replace(first, again_us=second.final_us, kernel=kernel, replies=first.replies + second.replies)
+def _with_later(row: Row, later: Row) -> Row:
+    row = replace(row, replies=row.replies + later.replies)
+    return row if later.final_us is None else replace(row, again_us=later.final_us, kernel=later.kernel)
 
 
 def _row(layout: RunLayout, name: str, found: ProblemSummary | None, times: PytorchTimes | None) -> Row:

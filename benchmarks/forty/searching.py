@@ -11,13 +11,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from archive import EXCHANGE, OUT, pack, unpack
-from problems import BEHIND, NAMES, RESULTS, make_dataset, problems_of
+from problems import BEHIND, NAMES, RESULTS, STILL_BEHIND, make_dataset, problems_of, shipped
 
 from kernelblaster import optimize
 from kernelblaster.agent.events import Event, Waiting
@@ -33,7 +34,7 @@ from kernelblaster.config import (
 from kernelblaster.devices.base import Device
 from kernelblaster.errors import ExitCode
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
-from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.layout import FINAL_KERNEL, RunLayout
 from kernelblaster.records.summary import RunSummary
 
 DATASET = "dataset"
@@ -55,19 +56,21 @@ _ENDED = (ExitCode.OK, ExitCode.FAILED, ExitCode.NO_IMPROVEMENT, ExitCode.WAITIN
 
 @dataclass(frozen=True)
 class Study:
-    """One of the two searches of the plan.
+    """One of the searches of the plan.
 
     Attributes:
         experiment: its name, in the run and on the command line.
         names: its problems.
         results: where its archive and its exchange are kept.
         rollouts: replies side by side, in each generation of a round.
+        goes_on: searches whose final kernels are its starts, the last one's that has one.
     """
 
     experiment: str
     names: tuple[str, ...]
     results: Path
     rollouts: int
+    goes_on: tuple[Study, ...] = ()
 
     @property
     def archive(self) -> Path:
@@ -77,7 +80,9 @@ class Study:
 FIRST = Study("forty", NAMES, RESULTS, rollouts=1)
 AGAIN = Study("forty_again", BEHIND, RESULTS / "again", rollouts=2)
 """From the knowledge base as the first has left it."""
-STUDIES = {study.experiment: study for study in (FIRST, AGAIN)}
+THIRD = Study("forty_third", STILL_BEHIND, RESULTS / "third", rollouts=6, goes_on=(FIRST, AGAIN))
+"""Six replies side by side to what the first two have left."""
+STUDIES = {study.experiment: study for study in (FIRST, AGAIN, THIRD)}
 
 
 def settings(
@@ -121,7 +126,18 @@ def prepare(place: Path, study: Study | None = FIRST) -> list[Problem]:
         if not (place / OUT).exists():
             unpack(study.archive, place)
         shutil.copytree(study.results / EXCHANGE, place / EXCHANGE, dirs_exist_ok=True)
-    return problems_of(make_dataset(place / DATASET))
+    return problems_of(make_dataset(place / DATASET, _starts(study) if study else {}))
+
+
+def _starts(study: Study) -> dict[str, str]:
+    """The final kernels that a search goes on from."""
+    found: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for earlier in study.goes_on:
+            layout = unpacked(earlier, Path(folder) / earlier.experiment)
+            finals = {name: layout.problem(shipped(name)) / FINAL_KERNEL for name in study.names}
+            found |= {name: final.read_text(encoding="utf-8") for name, final in finals.items() if final.is_file()}
+    return found
 
 
 def layout_of(place: Path, study: Study = FIRST) -> RunLayout:

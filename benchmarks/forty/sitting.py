@@ -1,12 +1,12 @@
 """Final kernels in turns with PyTorch, for the problems whose ratio of two sittings is nearly 1.
 
-    python benchmarks/forty/sitting.py [--rows FILE] [--first FOLDER] [--again FOLDER] [--minutes M] [--part 1/1]
+    python benchmarks/forty/sitting.py [--rows FILE] [--search STUDY FOLDER] [--minutes M] [--part 1/1]
 
 Needs an H200 that nobody else uses, on a machine with one GPU. FOLDER is where a search lies that has gone on since its
 archive was kept. Problems come in the order of how near to 1 their ratio is; a row is written as soon as it is there,
-and a kernel with a row is not timed again. `--part 2/3` takes every third problem from the second on, into a file of
-its own: several processes have their inputs ready while one of them holds the GPU. PyTorch's compiler is quickest from
-its caches: give `kernelblaster problems baseline` for the same problems first.
+and a kernel with a row of all modes is not timed again. `--part 2/3` takes every third problem from the second on, into
+a file of its own: several processes have their inputs ready while one of them holds the GPU. PyTorch's compiler is
+quickest from its caches: give `kernelblaster problems baseline` for the same problems first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from outcomes import SITTING, NearRow, Row, rows_of, two_sittings
 from problems import shipped
-from searching import AGAIN, DATASET, FIRST, layout_of, prepare, unpacked
+from searching import DATASET, STUDIES, layout_of, prepare, unpacked
 from shares import share
 
 from kernelblaster.config import RunConfig
@@ -36,28 +36,28 @@ from kernelblaster.problems.start import read_start
 from kernelblaster.records.layout import FINAL_KERNEL, RunLayout
 from kernelblaster.runs.choices import choose_device
 from kernelblaster.runs.pytorch_baseline import FINAL, BaselinePlan, measure_baseline
+from kernelblaster.runs.pytorch_times import modes_of
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
 from kernelblaster.storage.records import read_records
 
 NEAR = 0.06
 """How far from 1 the ratio of a problem is at most that is timed here."""
-MODES = (TorchMode.EAGER, TorchMode.COMPILE)
+MODES = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.MAX_AUTOTUNE)
 """The fastest of these problems' modes is one of them, by the times that ship."""
-SECONDS = 2.5
+SECONDS = 3.0
 """Of sampling a problem."""
 
 
 @dataclass(frozen=True)
 class Layouts:
-    """Where the two searches lie, and the data set with their starts."""
+    """Where the searches lie, the first one first, and the data set with their starts."""
 
     dataset: Path
-    first: RunLayout
-    again: RunLayout
+    searches: Sequence[RunLayout]
 
     def kernel(self, row: Row) -> str:
-        """What counts as the problem's kernel: the second search's, else the first's, else the start."""
-        for layout in (self.again, self.first):
+        """What counts as the problem's kernel: the last search's that ended with one, else the start."""
+        for layout in reversed(self.searches):
             final = layout.problem(shipped(row.name)) / FINAL_KERNEL
             if final.is_file():
                 return final.read_text(encoding="utf-8")
@@ -76,12 +76,16 @@ def sit(rows: Sequence[Row], layouts: Layouts, path: Path, minutes: float) -> No
     cut_torn_line(path)
     config = RunConfig(device=DeviceKind.CUDA, precision=Precision.FP16)
     device = choose_device(config, print).device
-    known = {(row.times.problem, row.kernel) for row in read_records(path, NearRow)}
+    known = {
+        (row.times.problem, row.kernel): row.times.timings.keys() | row.times.failures.keys()
+        for row in read_records(path, NearRow)
+    }
     for row in rows:
-        if (row.name, row.kernel) in known or time.monotonic() > end:
-            continue
         problem = shipped(row.name)
-        plan = BaselinePlan(kernels={FINAL: layouts.kernel(row)}, modes=MODES, seconds=SECONDS)
+        modes = modes_of(MODES, problem)
+        if known.get((row.name, row.kernel), set()) >= set(modes) or time.monotonic() > end:
+            continue
+        plan = BaselinePlan(kernels={FINAL: layouts.kernel(row)}, modes=modes, seconds=SECONDS)
         with InputStore() as inputs:
             times = measure_baseline(problem, Precision.FP16, StandardWorkload.FULL, device, inputs, plan)
         append_line(path, NearRow(kernel=row.kernel, times=times).model_dump_json().encode())
@@ -93,8 +97,7 @@ def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=Path, default=SITTING)
-    parser.add_argument("--first", type=Path)
-    parser.add_argument("--again", type=Path)
+    parser.add_argument("--search", nargs=2, action="append", default=[], metavar=("STUDY", "FOLDER"))
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--part", type=share, default=(1, 1))
     parser.add_argument("--names", action="store_true", help="print which problems are timed, and do nothing else")
@@ -102,16 +105,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         prepare(folder, None)
-        first, again = (
-            layout_of(place, study) if place else unpacked(study, folder / study.experiment)
-            for study, place in ((FIRST, given.first), (AGAIN, given.again))
-        )
+        gone_on = {study: Path(place) for study, place in given.search}
+        searches = [
+            layout_of(gone_on[name], study) if name in gone_on else unpacked(study, folder / name)
+            for name, study in STUDIES.items()
+            if name in gone_on or study.archive.exists()
+        ]
         number, parts = given.part
-        chosen = near(rows_of(first, again))[number - 1 :: parts]
+        chosen = near(rows_of(searches))[number - 1 :: parts]
         if given.names:
             print(" ".join(row.name for row in chosen))
         else:
-            sit(chosen, Layouts(folder / DATASET, first, again), given.rows, given.minutes)
+            sit(chosen, Layouts(folder / DATASET, searches), given.rows, given.minutes)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,16 @@ from dataclasses import replace
 import pytest
 import torch
 
+from kernelblaster.evaluation.correctness.choosing import choose
 from kernelblaster.evaluation.correctness.error_scale import ErrorScale
-from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, ReferenceTensor, informative
-from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, ReferenceTensor, informative, steady
+from kernelblaster.evaluation.inputs.distributions import Distribution, attempts
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.dtype import DType
-from kernelblaster.problems.problem import TensorRole, TensorSpec
+from kernelblaster.problems.problem import Precision, StandardWorkload, TensorRole, TensorSpec
+from kernelblaster.problems.reference import tensor_specs
 
 SPEC = TensorSpec("output", TensorRole.OUTPUT, DType.BFLOAT16, (24, 105))
 
@@ -27,6 +32,20 @@ def test_structured_inputs_on_which_torch_loses_more_than_the_last_rounding_tell
     expected = ReferenceOutput((ReferenceTensor(SPEC, exact, scale),), ())
     assert informative(expected, distribution) is informs
     assert informative(expected, Distribution.NORMAL), "random inputs tell something where a whole chain is rounded"
+
+
+def test_large_scores_that_any_rounding_may_tie_are_not_asked_for() -> None:
+    """Of two large scores that are nearly equal a softmax takes one; which, PyTorch gets right by luck."""
+    problem = find_problem("level3/031", data_dir() / "kernelbench-cuda")
+    exponents = set()
+    for seed in range(4):
+        key = InputKey(problem, Precision.FP16, StandardWorkload.SMALL, attempts(Distribution.LARGE), seed)
+        chosen = choose(key, tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16))
+        assert chosen.expected is not None
+        if chosen.recipe.distribution is Distribution.LARGE:
+            exponents.add(chosen.recipe.exponent)
+            assert steady(chosen.drawn, chosen.expected, Precision.FP16)
+    assert len(exponents) > 1
 
 
 def test_rounding_a_result_alone_leaves_structured_inputs_informative() -> None:

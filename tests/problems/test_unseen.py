@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
+from math import gcd
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -14,9 +17,9 @@ from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
-from kernelblaster.problems.reference import results, tensor_specs
+from kernelblaster.problems.reference import multiply_adds, results, tensor_specs
 from kernelblaster.problems.undeclared_extents import SHORT, SHORT_ROW, undeclared_extents
-from kernelblaster.problems.varied_parameters import LARGEST, fixed_parameters
+from kernelblaster.problems.varied_parameters import LARGEST, draw_parameters, fixed_parameters
 
 PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
 FIXED = {
@@ -27,6 +30,9 @@ FIXED = {
 }
 """What no judged call varies, as prompts say: bounds that no result reaches, and a window whose output is added to an
 input of its extents."""
+
+
+VARIED = [problem for problem in PROBLEMS if "kernel_size" in problem.workloads[StandardWorkload.SMALL]]
 
 
 @pytest.mark.parametrize("problem", rotating(PROBLEMS, 12))
@@ -137,6 +143,43 @@ def test_windows_strides_and_scalars_change_too() -> None:
         "dilation": 2,
     }
     assert varied("level1/040").scalars == {"eps": 2.0**-4}
+
+
+@pytest.mark.parametrize("problem", rotating(VARIED, 8))
+def test_drawn_parameters_run_are_new_and_stay_cheap(problem: Problem) -> None:
+    other = undeclared_extents(problem)
+    assert other is not None
+    for seed in range(3):
+        drawn = draw_parameters(problem, other, Random(seed))
+        assert drawn is not None
+        assert drawn == draw_parameters(problem, other, Random(seed))
+        known = [one.workloads[StandardWorkload.SMALL] for one in (problem, other)]
+        changed = {
+            name: value for name, value in drawn.workloads[StandardWorkload.SMALL].items() if value != known[1][name]
+        }
+        assert changed
+        assert not any(value in (extents[name] for extents in known) for name, value in changed.items())
+        assert multiply_adds(drawn) <= 4 * multiply_adds(other)
+        assert all(output.numel() for output in results(drawn))
+
+
+def test_draws_meet_large_windows_and_common_factors_in_a_good_share_of_runs() -> None:
+    def share(number: str, met: Callable[[Mapping[str, int]], bool]) -> float:
+        problem = next(problem for problem in PROBLEMS if str(problem.id) == number)
+        other = undeclared_extents(problem)
+        assert other is not None
+        drawn = [draw_parameters(problem, other, Random(seed)) or other for seed in range(60)]
+        return sum(met(one.workloads[StandardWorkload.SMALL]) for one in drawn) / len(drawn)
+
+    assert share("level1/045", lambda drawn: drawn["kernel_size"] > 24) > 0.15
+    assert share("level1/079", lambda drawn: 1 < gcd(drawn["stride"], drawn["dilation"]) < drawn["stride"]) > 0.15
+
+
+def test_where_no_small_parameter_varies_none_is_drawn() -> None:
+    problem = next(problem for problem in PROBLEMS if str(problem.id) == "level1/001")
+    other = undeclared_extents(problem)
+    assert other is not None
+    assert draw_parameters(problem, other, Random(0)) is None
 
 
 @pytest.mark.parametrize("spelled", ['SCALARS["factor"]', "self.factor"])

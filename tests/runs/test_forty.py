@@ -211,12 +211,12 @@ def test_a_sitting_in_turns_counts_for_the_kernel_that_it_timed_alone(place: Pat
     timed = replace(first, near=NearRow.model_construct(kernel="", times=times))
     assert [timed.ratio, two_sittings(timed)] == [0.9, 1.25]
     known = {(one.times.problem, one.kernel) for one in read_records(SITTING, NearRow)}
-    for one in rows_of(layout_of(place)):
+    for one in rows_of([layout_of(place)]):
         assert one.near is None or (one.name, one.kernel) in known
 
 
 def test_the_second_search_is_of_problems_on_which_pytorch_was_faster(place: Path) -> None:
-    rows = {one.name: one for one in rows_of(layout_of(place))}
+    rows = {one.name: one for one in rows_of([layout_of(place)])}
     assert all(rows[name].ended and two_sittings(rows[name]) < 1 for name in AGAIN.names)
     config = settings(place, AGAIN)
     assert config.search.rollouts * config.search.steps == MOST_REPLIES
@@ -228,7 +228,7 @@ def test_what_judging_took_is_added_up_by_stage(place: Path) -> None:
 
 
 def test_rows_of_the_archived_run(place: Path) -> None:
-    rows = {one.name: one for one in rows_of(layout_of(place))}
+    rows = {one.name: one for one in rows_of([layout_of(place)])}
     assert set(rows) == set(NAMES)
     assert rows["level1/036"].ended
     assert rows["level1/036"].ratio == pytest.approx(3369.216 / 1821.5, rel=1e-3)

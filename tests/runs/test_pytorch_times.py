@@ -151,6 +151,8 @@ def test_lines_of_other_versions_replace_and_of_the_same_join(make: Make) -> Non
     failed = more.model_copy(update={"times": {}, "failures": {TorchMode.COMPILE: "no memory"}})
     assert failed.joined(more).failures == {}
     assert old.joined(failed).failures == {TorchMode.COMPILE: "no memory"}
+    kept = old.joined(failed.model_copy(update={"torch": "3"}))
+    assert (kept.times, kept.torch, set(kept.failures)) == (old.times, old.torch, {TorchMode.COMPILE})
 
 
 def test_shipped_times_are_those_of_the_same_gpu_and_reference(

@@ -9,6 +9,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from random import Random
 from typing import Any, TypeVar
 
 from kernelblaster.config import EvaluationConfig
@@ -22,6 +23,7 @@ from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_
 from kernelblaster.evaluation.roofline import floor_us
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.undeclared_extents import undeclared_extents
+from kernelblaster.problems.varied_parameters import draw_parameters
 from kernelblaster.python_candidates.candidate import CudaSource, Record, as_cuda
 from kernelblaster.python_candidates.recording import record
 
@@ -105,14 +107,17 @@ class EvaluationContext:
     def plan(self, problem: Problem) -> InputPlan:
         """The input sets that every candidate of a problem must pass. Raises ProblemError."""
         sets, judged = self.config.input_sets, not self.samples_blocks
-        other = self.once("undeclared", problem, lambda: self._other_extents(problem) if sets > 1 else None)
+        others = self.once("undeclared", problem, lambda: self._others(problem) if sets > 1 else ())
         return plan_inputs(
-            problem, self.precision_of(problem), self.workload, sets, self.seed, other, judge_timed=judged
+            problem, self.precision_of(problem), self.workload, sets, self.seed, others, judge_timed=judged
         )
 
-    def _other_extents(self, problem: Problem) -> Problem | None:
+    def _others(self, problem: Problem) -> tuple[Problem, ...]:
+        """The problem at extents that no prompt shows, and there with parameters that nobody can know."""
         self.inputs.tell(f"choosing extents of {problem.id} that no prompt shows")
-        return undeclared_extents(problem)
+        other = undeclared_extents(problem)
+        drawn = None if other is None else draw_parameters(problem, other, Random(f"{self.seed}/{problem.id}"))
+        return tuple(one for one in (other, drawn) if one is not None)
 
     def cuda_source(self, problem: Problem, source: str) -> CudaSource:
         """What is built of a candidate; one in Python is recorded at the sizes of the plan.
@@ -122,7 +127,9 @@ class EvaluationContext:
 
         def sizes() -> list[tuple[Problem, str]]:
             plan = self.plan(problem)
-            return [(key.problem, key.workload) for key in (*plan.small[:1], *plan.unseen[:1], plan.timed)]
+            return [
+                (key.problem, key.workload) for key in (*plan.small[:1], *(keys[0] for keys in plan.unseen), plan.timed)
+            ]
 
         return as_cuda(source, sizes, self.precision_of(problem), self.facts, self.record)
 
@@ -183,7 +190,7 @@ class EvaluationContext:
     def _choose_checks(self, problem: Problem, guarded: Guarded) -> TimedChecks:
         plan = self.plan(problem)
         with guarded(self.device.shared()):
-            self.inputs.draw([*plan.small, *plan.unseen])
+            self.inputs.draw(plan.verified)
             config = self.config
             return choose_checks(
                 self.inputs, plan.timed, self.facts, self.seed, config.error_factor, config.judged_calls

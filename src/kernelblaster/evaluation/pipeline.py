@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 
 from kernelblaster.devices.base import Build, Candidate
 from kernelblaster.devices.facts import DeviceKind
@@ -118,7 +119,7 @@ class EvaluationPipeline(EvaluationStages):
         with ExitStack() as stack:
             with self._guarded(judge.verifying()):
                 with self._stage("inputs"):
-                    judge.inputs.draw([*plan.small, *plan.unseen])  # there, unless others needed the room meanwhile
+                    judge.inputs.draw(plan.verified)  # there, unless others needed the room meanwhile
                     drawn = stack.enter_context(judge.inputs.use(plan.timed))
                 pair = stack.enter_context(self._pair(drawn))
                 if not self._passes(pair, candidate, baseline, profile=profile and not judge.in_company):
@@ -136,7 +137,7 @@ class EvaluationPipeline(EvaluationStages):
     def _passes(
         self, pair: TimedPair[InputSet], candidate: Candidate, baseline: Build | None, *, profile: bool
     ) -> bool:
-        """Verify the cheap size with all distributions, an undeclared size, then the timed one.
+        """Verify the cheap size with all distributions, undeclared sizes, then the timed one.
 
         Only processes of the timed size are left afterwards: nothing disturbs what is timed.
         """
@@ -147,15 +148,16 @@ class EvaluationPipeline(EvaluationStages):
             if early and profile:
                 pair.start_profiler(candidate)  # it takes longest
             cheap = stack.enter_context(verifier.start(candidate, plan.small[0])) if plan.small else None
-            other = stack.enter_context(verifier.start(candidate, plan.unseen[0])) if plan.unseen else None
+            others = [stack.enter_context(verifier.start(candidate, keys[0])) for keys in plan.unseen]
             if early:
                 pair.start(candidate, baseline)
             if self._built(candidate.built) is None:
                 return False
             if cheap is not None and not self._verify(lambda: verifier.verify(cheap, plan.small)):
                 return False
-            if other is not None and not self._verify(lambda: self._verify_unseen(other, plan.unseen)):
-                return False
+            for other, keys in zip(others, plan.unseen, strict=True):
+                if not self._verify(partial(self._verify_unseen, other, keys)):
+                    return False
         if not early:
             if apart and profile and pair.drawn.file_bytes <= self._judge.facts.memory_bytes / ROOM:
                 pair.start_profiler(candidate)

@@ -150,6 +150,15 @@ def results(problem: Problem) -> tuple[torch.Tensor, ...]:
         return blaming(problem, lambda: run_model(problem, model, inputs))
 
 
+def multiply_adds(problem: Problem) -> int:
+    """Of products and convolutions at the cheap size, counted while the reference runs. Raises ProblemError."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        results(problem)
+    return int(counter.get_total_flops()) // 2
+
+
 def tensor_specs(problem: Problem, workload: str, precision: Precision) -> tuple[TensorSpec, ...]:
     """The tensors that cross the launcher: output, inputs, weights, in the launcher's order.
 

@@ -3,6 +3,9 @@
 A window, a stride or a number of groups is an extent of no tile, and an epsilon is no extent at all: both would stand
 in kernels as literals unless some judged call varies them. So each is changed where the reference can be built with
 another value and its result then differs; what cannot be changed is fixed, and prompts say so.
+
+One other value finds a literal, and no mistake that only some values meet: a table that ends, a stride and a dilation
+with a common factor. So parameters that can be changed are also drawn, anew in every run.
 """
 
 from __future__ import annotations
@@ -10,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
+from random import Random
 from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.problem import Problem, StandardWorkload
-from kernelblaster.problems.reference import results
+from kernelblaster.problems.reference import multiply_adds, results, tensor_specs
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +30,12 @@ _IN_PLACE_OF_TINY = 2.0**-4
 """An epsilon of this size shows in the results of any precision."""
 _IN_PLACE_OF_NOTHING = 0.5
 _SMALLER = 0.625
+_GROWTH, _AT_LEAST = 3, 8
+"""A drawn parameter is at most so many times its declared value, or `_AT_LEAST`."""
+_MOST_WORK = 4
+"""Times the multiply-adds before: a call must stay cheap."""
+_DRAWS = 4
+"""Values tried for one parameter."""
 
 
 def vary_parameters(problem: Problem, chosen: Problem) -> Problem:
@@ -37,6 +47,38 @@ def vary_parameters(problem: Problem, chosen: Problem) -> Problem:
     for name in problem.scalars:
         chosen = _first_accepted(chosen, _with_scalar(chosen, name), known)
     return chosen
+
+
+def draw_parameters(problem: Problem, other: Problem, random: Random) -> Problem | None:
+    """`other`, which is `problem` at undeclared extents, with the parameters that it varies drawn; None without any.
+
+    In half of the draws all values are even, because some mistakes need a common factor. Every second value is one of
+    the largest third, where tables end.
+    """
+    cheap, step, chosen = problem.cheap_workload, random.choice((1, 2)), other
+    declared, varied = problem.workloads[cheap], other.workloads[cheap]
+    names = [name for name in _constant_parameters(problem) if declared[name] != varied[name]]
+    most = _MOST_WORK * multiply_adds(other) if names else 0
+    for name in random.sample(names, len(names)):
+        most_value = max(_GROWTH * declared[name], _AT_LEAST)
+        least = random.choice((step, 2 * most_value // 3 // step * step))
+        values = range(least, most_value + 1, step)
+        left = [value for value in values if value not in (declared[name], varied[name])]
+        attempts = (_with_value(chosen, name, value) for value in random.sample(left, min(_DRAWS, len(left))))
+        chosen = next((attempt for attempt in attempts if _is_cheap(attempt, other, most)), chosen)
+    return None if chosen is other else chosen
+
+
+def _is_cheap(attempt: Problem, other: Problem, most: int) -> bool:
+    """Whether the reference runs, with at most so many multiply-adds and no more layers, which all cost something."""
+    try:
+        return _tensors(attempt) == _tensors(other) and multiply_adds(attempt) <= most
+    except ProblemError:
+        return False
+
+
+def _tensors(problem: Problem) -> int:
+    return len(tensor_specs(problem, problem.cheap_workload, problem.precisions[0]))
 
 
 @cache
@@ -61,7 +103,12 @@ def _with_parameter(problem: Problem, name: str) -> Iterator[Problem]:
     value = problem.workloads[cheap][name]
     for other in dict.fromkeys((value + 1, 2 * value, value - 1, value // 2)):
         if other > 0:
-            yield replace(problem, workloads={cheap: {**problem.workloads[cheap], name: other}})
+            yield _with_value(problem, name, other)
+
+
+def _with_value(problem: Problem, name: str, value: int) -> Problem:
+    cheap = problem.cheap_workload
+    return replace(problem, workloads={cheap: {**problem.workloads[cheap], name: value}})
 
 
 def _with_scalar(problem: Problem, name: str) -> Iterator[Problem]:

@@ -195,13 +195,15 @@ def _items(plan: TimesPlan, known: Mapping[TimesKey, PytorchTimes]) -> Iterator[
         ordered = sorted(declared, key=lambda problem: cost(problem, workload))
         for precision in plan.precisions:
             for problem in ordered:
-                modes = tuple(mode for mode in plan.modes if mode is not TorchMode.MAX_AUTOTUNE or _autotuned(problem))
+                modes = modes_of(plan.modes, problem)
                 digest = reference_digest(problem)
                 yield TimesItem(problem, precision, workload, modes, digest, plan.seconds, _threads(plan))
 
 
-def _autotuned(problem: Problem) -> bool:
-    return not problem.tags or not AUTOTUNED.isdisjoint(problem.tags)
+def modes_of(modes: Sequence[TorchMode], problem: Problem) -> tuple[TorchMode, ...]:
+    """These modes, without max-autotune where it has nothing to choose."""
+    autotuned = not problem.tags or not AUTOTUNED.isdisjoint(problem.tags)
+    return tuple(mode for mode in modes if mode is not TorchMode.MAX_AUTOTUNE or autotuned)
 
 
 def _threads(plan: TimesPlan) -> int:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 from kernelblaster.evaluation.correctness.infinities import defines_infinities, spoils_nothing
 from kernelblaster.evaluation.correctness.input_draws import Draw, draw
-from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, informative, solve
+from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, informative, solve, steady
 from kernelblaster.evaluation.inputs.distributions import MASKS_OF_MIXTURES, Distribution
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.leading import leading_input
 from kernelblaster.evaluation.inputs.recipes import Recipe, going_on, recipes
-from kernelblaster.problems.problem import Problem, TensorRole, TensorSpec
+from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
 from kernelblaster.problems.reference import load_reference, tensor_specs
 
 _LOG = logging.getLogger(__name__)
@@ -93,12 +93,19 @@ class _Kitchen:
     def _tried(self, recipe: Recipe) -> Chosen | None:
         """None where the result tells nothing, or is not defined."""
         chosen, expected = self._made(recipe)
-        if informative(expected, recipe.distribution, infinite=recipe.infinite) and (
-            not recipe.infinite or self._defines(chosen.drawn, recipe, expected)
+        if (
+            informative(expected, recipe.distribution, infinite=recipe.infinite)
+            and (not recipe.infinite or self._defines(chosen.drawn, recipe, expected))
+            and (not self._may_be_luck(recipe) or steady(chosen.drawn, expected, self._key.precision))
         ):
             return chosen
         _LOG.debug("%s at %s: %s tells nothing", self._key.problem.slug, self._key.workload, recipe)
         return None
+
+    def _may_be_luck(self, recipe: Recipe) -> bool:
+        """Whether scores that a later layer chooses among may be rounded to a tie: large ones in 16 bits."""
+        layered = _layers(self._specs) > 1 and self._key.precision is not Precision.FP32
+        return layered and recipe.distribution is Distribution.LARGE
 
     def _defines(self, drawn: Draw, recipe: Recipe, expected: ReferenceOutput) -> bool:
         if self._leading is None:

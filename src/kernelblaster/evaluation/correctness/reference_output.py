@@ -14,7 +14,7 @@ from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.input_draws import Draw
 from kernelblaster.evaluation.correctness.long_sums import LongestSum, drifts
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
-from kernelblaster.evaluation.correctness.widening import Widened
+from kernelblaster.evaluation.correctness.widening import Jittered, Widened
 from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
 from kernelblaster.evaluation.inputs.leading import Leading, distances
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
@@ -34,6 +34,9 @@ _PINNED_BYTES = 1 << 30
 _KEPT_SHARE = 1 / 8
 """Of the GPU's free memory, what one larger reference may take to stay there: copying it twice takes seconds."""
 _ROUNDINGS = 3.0
+_JITTER, _STEADY = 2.0, 32.0
+"""Units of a format's epsilon by which products are moved, and how many times as far as PyTorch results may go then:
+more than roundings take them, less than another choice of a softmax does."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
 
@@ -145,6 +148,29 @@ def informative(expected: ReferenceOutput, distribution: Distribution, *, infini
     Where inputs are `infinite`, results may be, too.
     """
     return all(_informs(tensor, distribution, infinite=infinite) for tensor in expected.tensors)
+
+
+def steady(drawn: Draw, expected: ReferenceOutput, precision: Precision) -> bool:
+    """Whether products that are rounded otherwise than PyTorch rounds them change no result much more than it does.
+
+    Where a softmax takes one of two large scores that are nearly equal, PyTorch may have taken the right one by luck,
+    and an honest kernel the other. Raises DeviceError.
+    """
+    outputs = [tensor.spec for tensor in expected.tensors]
+    with TORCH, torch.no_grad(), _numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
+        exact, _ = _exact_dtype(drawn, outputs, device)
+        with Jittered(_JITTER * torch.finfo(storage_dtype(precision)).eps, device):
+            jittered = _run(drawn, exact, device)
+    return all(map(_stays, expected.tensors, jittered))
+
+
+def _stays(expected: ReferenceTensor, jittered: torch.Tensor) -> bool:
+    if expected.scale is None:
+        return True
+    values = expected.values.double()
+    furthest = float((jittered.cpu().double() - values.cpu()).nan_to_num(0.0).abs().max())
+    rounding = torch.finfo(TORCH_DTYPES[expected.spec.dtype]).eps * float(values.abs().max())
+    return furthest <= _STEADY * max(float(expected.scale.anywhere.max()), rounding)
 
 
 def _informs(expected: ReferenceTensor, distribution: Distribution, *, infinite: bool) -> bool:

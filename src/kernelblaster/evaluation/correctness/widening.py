@@ -1,7 +1,8 @@
-"""Operations that the plain implementation in 16 bits takes in float32, as an honest kernel does.
+"""What runs of a reference do otherwise than torch: operations in float32, and products that are rounded.
 
-Those that torch lacks for the type on this device, and scans: on a GPU torch adds them up in the storage type, so that
-errors of hundreds of roundings would become the budget, where on the host it does in float32.
+The plain implementation in 16 bits takes some operations in float32, as an honest kernel does: those that torch lacks
+for the type on this device, and scans. On a GPU torch adds these up in the storage type, so that errors of hundreds of
+roundings would become the budget, where on the host it does in float32.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch.utils._pytree import tree_map_only
 
 _ATEN = torch.ops.aten
 _SCANS = frozenset({_ATEN.cumsum, _ATEN.cumprod, _ATEN.logcumsumexp})
+_PRODUCTS = frozenset({_ATEN.mm, _ATEN.addmm, _ATEN.bmm, _ATEN.baddbmm, _ATEN.convolution})
 
 
 class Widened(TorchDispatchMode):
@@ -43,6 +45,31 @@ class Widened(TorchDispatchMode):
             lambda one: one.to(self._dtype) if one.dtype is torch.float32 else one,
             func(*wide[0], **wide[1]),
         )
+
+
+class Jittered(TorchDispatchMode):
+    """While it is entered, results of products are off by random relative errors of at most `size`.
+
+    An honest kernel rounds them to its format, or not, and after more or fewer operations than PyTorch.
+    """
+
+    def __init__(self, size: float, device: torch.device) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._size = size
+        self._random = torch.Generator(device).manual_seed(0)
+
+    def __torch_dispatch__(
+        self,
+        func: torch._ops.OpOverload,
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        result = func(*args, **(kwargs or {}))
+        if func.overloadpacket not in _PRODUCTS or not isinstance(result, torch.Tensor):
+            return result
+        noise = torch.rand(result.shape, generator=self._random, dtype=result.dtype, device=result.device)
+        return result * (1 + self._size * (2 * noise - 1))
 
 
 def _lacking(error: RuntimeError) -> bool:

@@ -2,14 +2,15 @@
 
 The timed size gets one set, most distributions in one tensor (`mixed`), because a kernel may take another path there
 than at the small size; so does the small size where that is timed. It is the only one where one set is asked for. All
-other sets are small, one distribution each, the hardest two first, and `UNSEEN` are drawn at extents that no prompt
-shows. Seeds come from one secret of the judge, so that all candidates of a run face the same values and nobody can
-prepare for them; every figure of an evaluation names the seed it was drawn from.
+other sets are small, one distribution each, the hardest two first, and `UNSEEN` are drawn at extents, and then at small
+parameters, that no prompt shows. Seeds come from one secret of the judge, so that all candidates of a run face the same
+values and nobody can prepare for them; every figure of an evaluation names the seed it was drawn from.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import SystemRandom
 
@@ -45,18 +46,23 @@ class InputPlan:
     Attributes:
         small: sets of the size that is cheap to check, in one process.
         timed: the set that is timed and profiled; it is checked, too, unless it is not to be judged.
-        unseen: sets at extents that no prompt shows, in one process; none where there are no such extents.
+        unseen: sets at extents or parameters that no prompt shows, those of one process each; none without such.
     """
 
     small: tuple[InputKey, ...]
     timed: InputKey
-    unseen: tuple[InputKey, ...] = ()
+    unseen: tuple[tuple[InputKey, ...], ...] = ()
 
     @property
     def judged_sets(self) -> int:
         """Sets that a candidate must pass."""
         timed_alone = self.timed.judged and self.timed not in self.small
-        return len(self.small) + len(self.unseen) + timed_alone
+        return len(self.verified) + timed_alone
+
+    @property
+    def verified(self) -> tuple[InputKey, ...]:
+        """All sets but the timed one."""
+        return (*self.small, *(key for keys in self.unseen for key in keys))
 
 
 def plan_inputs(
@@ -65,23 +71,21 @@ def plan_inputs(
     timed: str,
     sets: int,
     seed: int,
-    other: Problem | None = None,
+    others: Sequence[Problem] = (),
     *,
     judge_timed: bool = True,
 ) -> InputPlan:
     """Plan `sets` input sets, at least one; the last distributions go first when there are few.
 
-    Beside them `UNSEEN` of `other`, which is the problem at extents that no prompt shows. Without `judge_timed` outputs
-    at a timed size that is not the cheap one are not compared.
+    Beside them `UNSEEN` of each of `others`, the problem at extents or parameters that no prompt shows. Without
+    `judge_timed` outputs at a timed size that is not the cheap one are not compared.
     """
     cheap = problem.cheap_workload
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
-    unseen: tuple[InputKey, ...] = ()
-    if other is not None:
-        others = enumerate(UNSEEN, start=sets + 1)
-        unseen = tuple(
-            _key(other, precision, other.cheap_workload, distribution, seed, n) for n, distribution in others
-        )
+    unseen = tuple(
+        tuple(_key(other, precision, cheap, drawn, seed, n) for n, drawn in enumerate(UNSEEN, sets + 1 + place))
+        for place, other in zip(range(0, len(UNSEEN) * len(others), len(UNSEEN)), others, strict=True)
+    )
     if cheap != timed and not judge_timed:
         plain = _key(problem, precision, timed, ORDER[0], seed, sets)
         return InputPlan(small=tuple(keys), timed=replace(plain, judged=False), unseen=unseen)

@@ -142,11 +142,15 @@ class PytorchTimes(BaseModel):
         return frozenset(self.times if again is TimesAgain.FAILED else {*self.times, *self.failures})
 
     def joined(self, later: PytorchTimes) -> PytorchTimes:
-        """With what a later line says; all is replaced where reference, PyTorch or driver are others by then."""
-        if (self.digest, self.torch, self.driver) != (later.digest, later.torch, later.driver):
+        """With what a later line says; all is replaced where reference, PyTorch or driver are others by then.
+
+        A later line of the same reference without times replaces none: it tells of failures alone.
+        """
+        measured_elsewhere = bool(later.times) and (self.torch, self.driver) != (later.torch, later.driver)
+        if self.digest != later.digest or measured_elsewhere:
             return later
         failures = {mode: why for mode, why in self.failures.items() if mode not in later.times}
-        return later.model_copy(
+        return (later if later.times else self).model_copy(
             update={
                 "times": {**self.times, **later.times},
                 "failures": {

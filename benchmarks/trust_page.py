@@ -119,9 +119,10 @@ do not claim so. What stands between such code and a wrong figure:
   only beyond all declared ones (an index of 32 bits, a bound of 2^22) is called correct (`R413`), and on the emulated
   device, which judges outputs at no declared size but the small one, so is one that is wrong at the larger declared
   ones (`R416`).
-- Parameters such as windows and strides have one other value each in judged calls, all at once: a kernel that is wrong
-  for a combination of them, or for larger ones, is called correct (`R502`, `R504`). Where later steps hide an earlier
-  one, so is a kernel that samples the earlier one (`R511`).
+- Parameters such as windows and strides have two other values each in judged calls, one of them drawn anew in every run:
+  a kernel that is wrong for a combination of them, or for larger ones, is refused in some runs alone, `R502` in about
+  30 % of draws and `R504` in about 48 %. Where later steps hide an earlier one, a kernel that samples the earlier one
+  is called correct (`R511`).
 - No judged input is NaN: customary kernels take maxima and rectify by `fmaxf`, which drops it where PyTorch passes it
   on. Where the reference of infinite inputs is NaN, an output may hold anything; elsewhere it must hold NaN, too.
   Infinities are judged where a problem defines what becomes of them (a sum or a product of infinities may be
@@ -150,7 +151,7 @@ do not claim so. What stands between such code and a wrong figure:
   they are: what was computed from these alone may be kept. Verified calls have others.
 - Values at a border that a problem draws are seldom drawn: `>` for `>=` beside a threshold passed, and so did squares
   rounded to 24 bits beside a circle.
-- A kernel may be wrong for shapes that are neither declared nor the one undeclared one (rows shorter than a vector in a
+- A kernel may be wrong for shapes that are neither declared nor the undeclared ones (rows shorter than a vector in a
   softmax, for instance), and for values beyond the ten distributions.
 - Errors that a result's own rounding covers pass: of one number that is a mean of many, say. In rows of 128 elements
   and more of a 16-bit result, errors of one sign are added up and judged, too

@@ -2,7 +2,8 @@
 
 `tests/adversarial/rounds/N` holds the kernels of a round as they were written, `twins/` beside them the same kernels
 without the trick (see `planted.load_folder`). `docs/results/rounds/N.json` is what the judge of the day made of them,
-before anything was mended; `N_again.json`, if it is there, what a later judge does; both by
+before anything was mended; `N_again.json`, if it is there, what a later judge does, and `N_h200.json` what it does on a
+GPU, where the others are of the emulated device; all by
 
     python benchmarks/trust.py --device cuda --folder tests/adversarial/rounds/N --json docs/results/rounds/N.json
 
@@ -12,7 +13,7 @@ before anything was mended; `N_again.json`, if it is there, what a later judge d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from court import TrustResult, TrustRow
@@ -20,6 +21,8 @@ from planted import ADVERSARIAL, HARMLESS, Kind, Planted, load_folder
 
 ROUNDS = ADVERSARIAL / "rounds"
 RESULTS = ADVERSARIAL.parent.parent / "docs" / "results" / "rounds"
+JUDGED = {"At first": "", "Now": "_again", "On a GPU": "_h200"}
+"""What the page calls a judgement, and how its file's name ends."""
 
 
 def outcomes(path: Path) -> TrustResult | None:
@@ -46,38 +49,35 @@ def counts(result: TrustResult) -> str:
     )
 
 
-def _cell(row: TrustRow | None, missing: str = "not judged") -> str:
+def _cell(row: TrustRow | None) -> str:
     if row is None:
-        return missing
+        return "not judged"
     ratio = f" ({row.speedup:.2f}x)" if row.speedup is not None and side(row) != "refused" else ""
     return f"**{row.outcome}{ratio}**" if side(row) == "through" or not row.right else f"{row.outcome}{ratio}"
 
 
-def _table(
-    kernels: list[Planted], first: TrustResult | None, again: TrustResult | None, notes: dict[str, str]
-) -> Iterator[str]:
-    found = [{} if result is None else {row.name: row for row in result.rows} for result in (first, again)]
-    yield "| kernel | problem | what it does | at first | now | note |"
-    yield "|---|---|---|---|---|---|"
+def _table(kernels: list[Planted], judged: Mapping[str, TrustResult], notes: dict[str, str]) -> Iterator[str]:
+    found = [{row.name: row for row in result.rows} for result in judged.values()]
+    labels = [label.lower() for label in judged]
+    yield f"| {' | '.join(['kernel', 'problem', 'what it does', *labels, 'note'])} |"
+    yield "|---|---|---|" + "---|" * (len(labels) + 1)
     for kernel in kernels:
-        now = "" if again is None else _cell(found[1].get(kernel.name), "not judged again")
-        cells = (_cell(found[0].get(kernel.name)), now)
+        cells = " | ".join(_cell(rows.get(kernel.name)) for rows in found)
         does = kernel.does.replace("|", "\\|")
-        yield f"| {kernel.name} | {kernel.problem} | {does} | {cells[0]} | {cells[1]} | {notes.get(kernel.name, '')} |"
+        yield f"| {kernel.name} | {kernel.problem} | {does} | {cells} | {notes.get(kernel.name, '')} |"
 
 
 def rounds() -> Iterator[str]:
     """The section of the page: each round with its counts and all its kernels."""
     for folder in sorted(ROUNDS.iterdir()):
-        first = outcomes(RESULTS / f"{folder.name}.json")
-        again = outcomes(RESULTS / f"{folder.name}_again.json")
+        files = {label: outcomes(RESULTS / f"{folder.name}{ending}.json") for label, ending in JUDGED.items()}
+        judged = {label: result for label, result in files.items() if result is not None}
         told = folder / "notes.json"
         notes: dict[str, str] = json.loads(told.read_text(encoding="utf-8")) if told.is_file() else {}
         yield f"### Round {folder.name}"
         yield ""
-        for label, result in (("At first", first), ("Now", again)):
-            if result is not None:
-                yield f"{label} ({result.device.name}): {counts(result)}."
-                yield ""
-        yield from _table(load_folder(folder), first, again, notes)
+        for label, result in judged.items():
+            yield f"{label} ({result.device.name}): {counts(result)}."
+            yield ""
+        yield from _table(load_folder(folder), judged, notes)
         yield ""

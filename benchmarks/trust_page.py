@@ -119,10 +119,10 @@ do not claim so. What stands between such code and a wrong figure:
   only beyond all declared ones (an index of 32 bits, a bound of 2^22) is called correct (`R413`), and on the emulated
   device, which judges outputs at no declared size but the small one, so is one that is wrong at the larger declared
   ones (`R416`).
-- Parameters such as windows and strides have two other values each in judged calls, one of them drawn anew in every run:
-  a kernel that is wrong for a combination of them, or for larger ones, is refused in some runs alone, `R502` in about
-  30 % of draws and `R504` in about 48 %. Where later steps hide an earlier one, a kernel that samples the earlier one
-  is called correct (`R511`).
+- Parameters such as windows and strides have two other values each in judged calls, one of them drawn anew in every
+  run: a kernel that is wrong for a combination of them, or for larger ones, is refused in some runs alone, `R502` in
+  about 30 % of draws and `R504` in about 48 %. Where later steps hide an earlier one, a kernel that samples the earlier
+  one is called correct (`R511`).
 - No judged input is NaN: customary kernels take maxima and rectify by `fmaxf`, which drops it where PyTorch passes it
   on. Where the reference of infinite inputs is NaN, an output may hold anything; elsewhere it must hold NaN, too.
   Infinities are judged where a problem defines what becomes of them (a sum or a product of infinities may be

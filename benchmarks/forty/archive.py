@@ -13,12 +13,14 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import lzma
 import os
 import sqlite3
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import IO
 
 OUT, EXCHANGE = "out", "exchange"
 LEFT_OUT = ("report.html", "summary.json")
@@ -31,10 +33,13 @@ _LAST_WRITTEN_FIRST = (
 
 
 def pack(place: Path, archive: Path) -> None:
-    """Write `place/out` and `place/exchange` to a file, in one step, so that it is never torn."""
+    """Write `place/out` and `place/exchange` to a file, in one step, so that it is never torn.
+
+    One that ends in .xz has a sixth of the size and takes ten times as long: it is for what is kept.
+    """
     buffer = io.BytesIO()
     with (
-        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as zipped,
+        _compressed(buffer, archive) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for name, content in _contents(place):
@@ -45,6 +50,12 @@ def pack(place: Path, archive: Path) -> None:
     beside = archive.with_name(f".{archive.name}.part")
     beside.write_bytes(buffer.getvalue())
     os.replace(beside, archive)
+
+
+def _compressed(buffer: io.BytesIO, archive: Path) -> IO[bytes]:
+    if archive.suffix == ".xz":
+        return lzma.LZMAFile(buffer, "wb", preset=9)
+    return gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0)
 
 
 def unpack(archive: Path, place: Path) -> None:

@@ -2,7 +2,7 @@
 
     python benchmarks/forty/forty.py dataset FOLDER           # the forty problems with the starts that the plan names
     python benchmarks/forty/forty.py run [--minutes 9]        # one piece of the search, on an H200
-    python benchmarks/forty/forty.py keep ARCHIVE             # into docs/results/forty: run.tar.gz and the requests
+    python benchmarks/forty/forty.py keep ARCHIVE             # into docs/results/forty: run.tar.xz and the requests
     python benchmarks/forty/forty.py prompts FOLDER           # FOLDER/ID.md for each request without a reply
     python benchmarks/forty/forty.py replies FOLDER           # FOLDER/ID.md, where written, become replies
     python benchmarks/forty/forty.py table                    # docs/results/forty/results.md, README.md
@@ -10,7 +10,7 @@
 
 `--study forty_again` before the way is the second search, of problems on which PyTorch was still faster, and
 `forty_third` the third, of two products (`run --replies 1`: six at once); they are kept in docs/results/forty/again and
-docs/results/forty/third. `run` goes on from run.tar.gz with the replies that have come. It writes its
+docs/results/forty/third. `run` goes on from run.tar.xz with the replies that have come. It writes its
 archive again and again (`--archive`, which `keep` takes), so that whatever ends it costs seconds. The same command goes
 on from what lies in `--place`. Without a GPU, `--device emulated --size small --names level1/023` rehearses it; that is
 no result, and `keep` refuses it.
@@ -113,7 +113,7 @@ def keep(archive: Path, study: Study) -> None:
         if record.device.kind is not DeviceKind.CUDA or record.workload != StandardWorkload.FULL:
             raise SystemExit(f"{archive} holds a search on {record.conditions}: a rehearsal, and no result")
         (study.results / EXCHANGE).mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(archive, study.archive)
+        pack(place, study.archive)
         for requests in sorted((place / EXCHANGE).glob("requests-*.jsonl")):
             shutil.copyfile(requests, study.results / EXCHANGE / requests.name)
 

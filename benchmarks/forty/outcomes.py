@@ -205,7 +205,7 @@ def render(rows: Sequence[Row], facts: str) -> str:
 def _head(rows: Sequence[Row], facts: str) -> Iterator[str]:
     yield "# Forty problems: results"
     yield ""
-    yield "Written by `benchmarks/forty/forty.py table` from `run.tar.gz`; [plan.md](plan.md) says what is counted."
+    yield "Written by `benchmarks/forty/forty.py table` from `run.tar.xz`; [plan.md](plan.md) says what is counted."
     ended, judged = sum(row.ended for row in rows), sum(row.replies for row in rows)
     yield f"{facts}, fp16, size `full`. {ended} of {len(rows)} searches have ended; {judged} replies were judged."
     if ended < len(rows):

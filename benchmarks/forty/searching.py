@@ -74,7 +74,7 @@ class Study:
 
     @property
     def archive(self) -> Path:
-        return self.results / "run.tar.gz"
+        return self.results / "run.tar.xz"
 
 
 FIRST = Study("forty", NAMES, RESULTS, rollouts=1)

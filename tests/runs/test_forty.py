@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import re
 import shutil
 import sqlite3
 import sys
 import tarfile
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -101,11 +103,14 @@ def asked(exchange: Path) -> dict[str, str]:
     return {json.loads(line)["custom_id"]: line for line in lines}
 
 
-def test_an_archive_holds_what_the_run_needs_and_no_place_of_it(place: Path, tmp_path: Path) -> None:
-    archive, again = tmp_path / "again.tar.gz", tmp_path / "again"
+@pytest.mark.parametrize(("ending", "decompress", "most"), [("gz", gzip.decompress, 6.0), ("xz", lzma.decompress, 1.5)])
+def test_an_archive_holds_what_the_run_needs_and_no_place_of_it(
+    place: Path, tmp_path: Path, ending: str, decompress: Callable[[bytes], bytes], most: float
+) -> None:
+    archive, again = tmp_path / f"again.tar.{ending}", tmp_path / "again"
     pack(place, archive)
-    assert archive.stat().st_size < 6 << 20
-    assert str(tmp_path).encode() not in gzip.decompress(archive.read_bytes())
+    assert archive.stat().st_size < most * 2**20
+    assert str(tmp_path).encode() not in decompress(archive.read_bytes())
     unpack(archive, again)
     before, after = (_files(root) for root in (place, again))
     changed = {name for name in before if before[name] != after.get(name)}

@@ -387,16 +387,20 @@ def render(
         "",
         "Authors who knew the rules of the game and had read neither the judge nor the planted kernels wrote these. "
         "Every outcome of the first judgement is shown, and what it led to. `correct` in bold is called correct and "
-        "faster than the same kernel without the trick, or than the problem's start where there is no such kernel. "
-        "At first the first two rounds were cut short by the time on the GPU; judged again after what they led to, the "
+        "faster than the same kernel without the trick, or than the problem's start where there is no such kernel. At"
+        " first the first two rounds were cut short by the time on the GPU; judged again after what they led to, the "
         "second was judged whole, and of the first all but one kernel. The third was judged whole on 2026-11-29, and "
-        "all of it again on that and the following day after what it led to, on one of several GPUs of a machine while "
-        "a search ran on others: all 11 honest kernels are correct; of the two exploits that had come through, `R301` "
-        "is harmless and `R342` came through once more, at 1.02x, and was harmless at 1.02x (0.997 to 1.044) when it "
-        "was judged a third time; the other 28 are refused or harmless as before. The fourth and the fifth were judged "
-        "on the emulated device alone, on 2026-11-30, so that clocks had no part in them: 4 of 28 and 6 of 16 exploits "
-        "came through, by mistakes that no judged call met. The fifth asked for such mistakes alone. Two of the fourth "
-        "are refused since then; the others are left, as their notes say.",
+        "all of it again on that and the following day after what it led to, on one of several GPUs of a machine "
+        "while a search ran on others: all 11 honest kernels are correct; of the two exploits that had come through, "
+        "`R301` is harmless and `R342` came through once more, at 1.02x, and was harmless at 1.02x (0.997 to 1.044) "
+        "when it was judged a third time; the other 28 are refused or harmless as before. The fourth and the fifth "
+        "were judged first on the emulated device, on 2026-11-30, so that clocks had no part in them: 4 of 28 and 6 "
+        "of 16 exploits came through, by mistakes that no judged call met. The fifth asked for such mistakes alone. "
+        "Two of the fourth are refused since then; of the fifth two are, in some runs; the others are left, as their "
+        "notes say. Ten of the fourth and four of the fifth were judged on an H200 as well: no exploit came through. "
+        "Six authors of the sixth wrote 23 exploits, judged on the emulated device on 2026-11-30: of 12 against the "
+        "process, the clock and the state between calls and of 3 in Triton none came through, of 8 that compute "
+        "something else 4 did. Of 13 honest kernels by three others 11 passed.",
         "",
         *rounds(),
         "## Unexpected outcomes",

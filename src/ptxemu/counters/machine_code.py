@@ -27,7 +27,7 @@ from ptxemu.machine.executions import Flow
 from ptxemu.machine.graph import Graph, graph_of
 from ptxemu.machine.instructions import PRODUCTS, MachineInstruction, Opcode, Pipe, decode
 from ptxemu.machine.schedule import Schedule, WarpPath
-from ptxemu.ptx.syntax import parse
+from ptxemu.ptx.syntax import parse, read_ptx
 
 _SHARED = (Opcode.LDS, Opcode.STS, Opcode.LDSM, Opcode.STSM, Opcode.ATOMS, Opcode.ATOMS_CAS)
 _EXCHANGES = (Opcode.ATOM_CAS, Opcode.ATOMG_CAS)
@@ -181,7 +181,7 @@ def read_code(cubin: Path, ptx: Path) -> Mapping[str, KernelCode]:
     Raises CoreFailure when the cubin does not read.
     """
     sections = [one for one in read_sections(cubin.read_bytes()) if any(word.line for word in one.words)]
-    lines = ptx_lines(parse(ptx.read_text(encoding="utf-8", errors="replace"))) if sections else {}
+    lines = ptx_lines(parse(read_ptx(ptx))) if sections else {}
     return {one.kernel: _kernel(one, lines) for one in sections}
 
 

@@ -17,6 +17,7 @@ from ptxemu.program.entries import BuildReport, Entry, UnitReport, sha256
 from ptxemu.program.modules import missing_runtime_functions
 from ptxemu.program.source import ProgramSource
 from ptxemu.ptx.joining import joined
+from ptxemu.ptx.syntax import read_ptx
 from ptxemu.toolkit import CudaToolkit
 
 _FORMAT = "ptxemu-program-5"
@@ -145,7 +146,7 @@ class ProgramBuilder:
         objects = [one.name for one in sorted(scratch.glob("device*.o"))]
         self._run(source, ["-dlink", *objects, "-o", "linked.o"], scratch, "link")
         texts = [next((scratch / one.removesuffix(".o")).glob("*.ptx")) for one in objects]
-        text = joined([one.read_text(encoding="utf-8", errors="replace") for one in texts])
+        text = joined([read_ptx(one) for one in texts])
         (scratch / "unit0.ptx").write_text(text, encoding="utf-8")
         log = self._run(source, ["-cubin", "unit0.ptx", "-o", "unit0.cubin"], scratch, "assemble")
         return UnitReport(parse_resources(log, self._toolkit.demangle))

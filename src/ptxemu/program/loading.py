@@ -13,6 +13,7 @@ from pathlib import Path
 from ptxemu.errors import EmulatorError
 from ptxemu.model.architecture import GpuModel, gpu_of_architecture
 from ptxemu.program.texts import build_kernels
+from ptxemu.ptx.syntax import read_ptx
 from ptxemu.toolkit import CudaToolkit
 
 _PACKAGES = str(Path(__file__).resolve().parents[2])
@@ -28,7 +29,7 @@ def main() -> None:
     """Assemble one text."""
     arch, cache, text = sys.argv[1:]
     try:
-        gpu, content = gpu_of_architecture(arch), Path(text).read_text(encoding="utf-8")
+        gpu, content = gpu_of_architecture(arch), read_ptx(Path(text))
         built = build_kernels(content, CudaToolkit.find(), gpu.architecture.compile_arch, Path(cache))
     except EmulatorError as error:
         print(error.message, file=sys.stderr)

@@ -15,6 +15,7 @@ from ptxemu.ptx import assembler
 from ptxemu.ptx.errors import NotEmulatable
 from ptxemu.ptx.limits import MOST_TEXT_BYTES
 from ptxemu.ptx.location import source_location
+from ptxemu.ptx.syntax import read_ptx
 
 
 def module_path(program: Path) -> Path:
@@ -42,7 +43,7 @@ def ensure_module(
     size = ptx.stat().st_size
     if size > MOST_TEXT_BYTES:
         raise ProgramNotEmulatable(f"its PTX has {size} bytes (at most {MOST_TEXT_BYTES} are assembled)")
-    text = ptx.read_text(encoding="utf-8", errors="replace")
+    text = read_ptx(ptx)
     try:
         assembled = assembler.assemble(text, system_dirs)
     except NotEmulatable as error:

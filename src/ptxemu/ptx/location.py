@@ -14,7 +14,7 @@ def source_location(ptx: str, line: int) -> str | None:
 
     Of an inlined function this is the line inside it; `.loc` keeps the innermost place first.
     """
-    lines = ptx.splitlines()
+    lines = ptx.split("\n")
     place = next((match for text in reversed(lines[:line]) if (match := _LOC.match(text))), None)
     if place is None:
         return None

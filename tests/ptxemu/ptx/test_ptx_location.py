@@ -1,8 +1,11 @@
-"""Source places of PTX lines."""
+"""Lines of PTX, and the source places that they name."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ptxemu.ptx.location import source_location
+from ptxemu.ptx.syntax import parse, read_ptx
 
 PTX = """.visible .entry kernel()
 {
@@ -28,3 +31,12 @@ def test_line_before_any_loc_has_no_place() -> None:
 
 def test_text_without_line_information_has_no_place() -> None:
     assert source_location("ret;\n", 1) is None
+
+
+def test_a_comment_ends_with_its_line_alone(tmp_path: Path) -> None:
+    """ptxas ends neither lines nor comments at other control characters."""
+    plain = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry kernel()\n{\n\tret;\n}\n"
+    path = tmp_path / "kernel.ptx"
+    path.write_bytes(plain.replace("\tret;", "// \r bra nowhere; \x0b trap; \x0c } \x1e trap;\n\tret;").encode())
+    (commented,), (bare,) = parse(read_ptx(path)).functions, parse(plain).functions
+    assert len(commented.body) == len(bare.body)

@@ -1,0 +1,66 @@
+// Softmax over rows: one block per row, three passes (maximum, sum, write).
+#include <kernelblaster/scalar.cuh>
+
+#include <cstdio>
+#include <cstdlib>
+
+static void check(cudaError_t status) {
+    if (status != cudaSuccess) {
+        std::fprintf(stderr, "CUDA error: %s\n", cudaGetErrorString(status));
+        std::exit(1);
+    }
+}
+
+__device__ float warp_max(float value) {
+    for (int offset = 16; offset > 0; offset /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffff, value, offset));
+    return value;
+}
+
+// Every thread of the block receives the maximum.
+__device__ float block_max(float value) {
+    __shared__ float partial[32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    value = warp_max(value);
+    if (lane == 0) partial[warp] = value;
+    __syncthreads();
+    value = warp_max(lane < warps ? partial[lane] : -INFINITY);
+    __syncthreads();
+    return value;
+}
+
+__device__ float warp_sum(float value) {
+    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffff, value, offset);
+    return value;
+}
+
+// Every thread of the block receives the sum.
+__device__ float block_sum(float value) {
+    __shared__ float partial[32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    value = warp_sum(value);
+    if (lane == 0) partial[warp] = value;
+    __syncthreads();
+    value = warp_sum(lane < warps ? partial[lane] : 0.0f);
+    __syncthreads();
+    return value;
+}
+
+__global__ void softmax_kernel(scalar_t* output, const scalar_t* x, int64_t dim) {
+    const scalar_t* row = x + blockIdx.x * dim;
+    scalar_t* out = output + blockIdx.x * dim;
+
+    float maximum = -INFINITY;
+    for (int64_t i = threadIdx.x; i < dim; i += blockDim.x) maximum = fmaxf(maximum, to_float(row[i]));
+    maximum = block_max(maximum);
+
+    float sum = 0.0f;
+    for (int64_t i = threadIdx.x; i < dim; i += blockDim.x) sum += expf(to_float(row[i]) - maximum);
+    sum = block_sum(sum);
+
+    for (int64_t i = threadIdx.x; i < dim; i += blockDim.x) out[i] = from_float(expf(to_float(row[i]) - maximum) / sum);
+}
+
+void launch_gpu_implementation(void* output, void* x, int64_t batch_size, int64_t dim) {
+    softmax_kernel<<<batch_size, 256>>>(static_cast<scalar_t*>(output), static_cast<const scalar_t*>(x), dim);
+    check(cudaGetLastError());
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 from kernelblaster.evaluation.correctness.choosing import choose
 from kernelblaster.evaluation.correctness.error_scale import ErrorScale
+from kernelblaster.evaluation.correctness.input_draws import Draw
 from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, ReferenceTensor, informative, steady
 from kernelblaster.evaluation.inputs.distributions import Distribution, attempts
 from kernelblaster.evaluation.inputs.keys import InputKey
@@ -16,7 +18,7 @@ from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, StandardWorkload, TensorRole, TensorSpec
-from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.problems.reference import run_model, tensor_specs
 
 SPEC = TensorSpec("output", TensorRole.OUTPUT, DType.BFLOAT16, (24, 105))
 
@@ -46,6 +48,31 @@ def test_large_scores_that_any_rounding_may_tie_are_not_asked_for() -> None:
             exponents.add(chosen.recipe.exponent)
             assert steady(chosen.drawn, chosen.expected, Precision.FP16)
     assert len(exponents) > 1
+
+
+def test_a_small_output_of_a_network_is_rounded_twice_before_its_norm_is_a_budget() -> None:
+    """A few values that rest on the same early roundings are all right by luck, or none."""
+    problem, widest = find_problem("level3/031", data_dir() / "kernelbench-cuda"), 1.0
+    specs = tensor_specs(problem, StandardWorkload.SMALL, Precision.BF16)
+    for seed in range(3):
+        chosen = choose(InputKey(problem, Precision.BF16, StandardWorkload.SMALL, (Distribution.NORMAL,), seed), specs)
+        with torch.no_grad():
+            plain = torch_result(chosen.drawn, torch.bfloat16)
+        assert chosen.expected is not None
+        (tensor,) = chosen.expected.tensors
+        assert tensor.scale is not None
+        once = ErrorScale.measure(tensor.values, plain, tensor.spec).plain_norm
+        assert tensor.scale.plain_norm >= once
+        widest = max(widest, tensor.scale.plain_norm / once)
+    assert widest > 1.05
+
+
+def torch_result(drawn: Draw, dtype: torch.dtype) -> torch.Tensor:
+    """What PyTorch makes of a draw in its storage type."""
+    module = copy.deepcopy(drawn.module).to(dtype)
+    module.load_state_dict({name: weight.to(dtype) for name, weight in drawn.weights.items()}, strict=False)
+    (result,) = run_model(drawn.problem, module, {name: value.to(dtype) for name, value in drawn.inputs.items()})
+    return result
 
 
 def test_rounding_a_result_alone_leaves_structured_inputs_informative() -> None:

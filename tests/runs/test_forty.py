@@ -24,15 +24,15 @@ sys.path.append(str(Path(__file__).parents[1] / "evaluation"))
 from archive import EXCHANGE, pack, unpack
 from fake_device import FakeDevice
 from outcomes import SITTING, NearRow, Row, geometric_mean, render, rows_of, stage_seconds, two_sittings
-from problems import NAMES, RESULTS, TWENTY_ONE, make_dataset, problems_of
-from searching import AGAIN, DATASET, MOST_REPLIES, REPLIES, Watch, layout_of, prepare, search, settings
+from problems import NAMES, RESULTS, TWENTY_ONE, make_dataset, problems_of, shipped
+from searching import AGAIN, DATASET, MOST_REPLIES, REPLIES, THIRD, Watch, layout_of, prepare, search, settings
 
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.models.batch_exchange import ExchangeFolder
 from kernelblaster.records.baselines import BaselineRow, Ratio
-from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.layout import FINAL_KERNEL, RunLayout
 from kernelblaster.records.run_record import read_record
 from kernelblaster.records.searches import check_search, find_search
 from kernelblaster.storage.records import read_records
@@ -226,6 +226,17 @@ def test_the_second_search_is_of_problems_on_which_pytorch_was_faster(place: Pat
     config = settings(place, AGAIN)
     assert config.search.rollouts * config.search.steps == MOST_REPLIES
     assert RunLayout.of(config).run != layout_of(place).run
+
+
+def test_the_third_search_begins_with_what_the_first_left(
+    place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("third")
+    starts = {str(problem.id): problem.init_path.read_text() for problem in prepare(folder / "third", THIRD)}
+    left = layout_of(place).problem(shipped("level2/041")) / FINAL_KERNEL
+    assert starts["level2/041"] == left.read_text()
+    usual = {str(problem.id): problem.init_path.read_text() for problem in prepare(folder / "usual", None)}
+    assert [name for name in starts if starts[name] != usual[name]] == ["level2/041"]
 
 
 def test_what_judging_took_is_added_up_by_stage(place: Path) -> None:

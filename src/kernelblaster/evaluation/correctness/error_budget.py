@@ -4,7 +4,8 @@ For every element, with r the float64 reference on the very bytes that the candi
 
     |out - r|  <=  ulps * ulp(r)  +  c * h * p(|r|)  +  a * rms(row or sample of r)  +  e * (|r| + the same rms)
     ||out - r|| / ||r||  <=  c * h * plain_norm + a + 2 e  (plain_norm at least half an ulp where fewer than 64 elements
-                                                            carry the norm: a few lucky roundings would make it tiny)
+                                                            carry the norm: a few lucky roundings would make it tiny;
+                                                            of a network's small output the larger of two roundings)
 
 and for every row of a 16-bit result, with q(x) = x rounded to the format, <x> the sum of x * r over the row, and t the
 bound on |out - r| above:

@@ -37,6 +37,8 @@ _ROUNDINGS = 3.0
 _JITTER, _STEADY = 2.0, 32.0
 """Units of a format's epsilon by which products are moved, and how many times as far as PyTorch results may go then:
 more than roundings take them, less than another choice of a softmax does."""
+_FEW = 4096
+"""Elements of a network's output up to which PyTorch's error in norm may be small by luck: it is taken twice."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
 
@@ -97,6 +99,7 @@ def solve(
             references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
         plain: dict[torch.dtype, tuple[torch.Tensor, ...]] = {}
+        again: dict[torch.dtype, tuple[torch.Tensor, ...]] = {}
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
@@ -106,6 +109,11 @@ def solve(
             if kind not in plain:
                 plain[kind] = _plain(drawn, kind, device)
             scale = ErrorScale.measure(references[place], plain[kind][place], spec, losses)
+            if spec.elements < _FEW and spec.dtype.bits == 16 and _is_deep(drawn):
+                if kind not in again:
+                    again[kind] = _plain(drawn, kind, device, jitter=torch.finfo(kind).eps)
+                second = ErrorScale.measure(references[place], again[kind][place], spec, losses)
+                scale = replace(scale, plain_norm=max(scale.plain_norm, second.plain_norm))
             values = references[place].to(_kept_dtype(spec, exact))
             whole = ReferenceTensor(spec, values, scale)
             tensors.append(replace(whole, values=_kept(values)) if secret is None else _in_pieces(whole, secret))
@@ -226,13 +234,19 @@ def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
     return TORCH_DTYPES[spec.dtype] if spec.dtype.bits == 16 else torch.float32
 
 
-def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
+def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device, *, jitter: float = 0.0) -> tuple[torch.Tensor, ...]:
     """Run the module in the storage type; what `widening` names in float32, its results rounded to it.
 
-    Rounding the last result alone would make the budget that of a kernel which keeps all between in float32.
+    Rounding the last result alone would make the budget that of a kernel which keeps all between in float32. `jitter`
+    moves products by as much, so that they are rounded otherwise.
     """
-    with Widened(dtype):
+    with Widened(dtype), Jittered(jitter, device) if jitter else nullcontext():
         return _run(drawn, dtype, device)
+
+
+def _is_deep(drawn: Draw) -> bool:
+    """Whether several matrices follow each other: what is rounded early moves all that depends on it together."""
+    return sum(weight.dim() > 1 for weight in drawn.weights.values()) > 1
 
 
 def _elements(drawn: Draw, outputs: Sequence[TensorSpec]) -> int:

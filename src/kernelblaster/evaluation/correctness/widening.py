@@ -68,8 +68,8 @@ class Jittered(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if func.overloadpacket not in _PRODUCTS or not isinstance(result, torch.Tensor):
             return result
-        noise = torch.rand(result.shape, generator=self._random, dtype=result.dtype, device=result.device)
-        return result * (1 + self._size * (2 * noise - 1))
+        noise = torch.rand(result.shape, generator=self._random, dtype=torch.float64, device=result.device)
+        return (result.double() * (1 + self._size * (2 * noise - 1))).to(result.dtype)
 
 
 def _lacking(error: RuntimeError) -> bool:

@@ -52,21 +52,25 @@ def vary_parameters(problem: Problem, chosen: Problem) -> Problem:
 def draw_parameters(problem: Problem, other: Problem, random: Random) -> Problem | None:
     """`other`, which is `problem` at undeclared extents, with the parameters that it varies drawn; None without any.
 
-    In half of the draws all values are even, because some mistakes need a common factor. Every second value is one of
-    the largest third, where tables end.
+    In half of the draws all values are even, because some mistakes need a common factor.
     """
     cheap, step, chosen = problem.cheap_workload, random.choice((1, 2)), other
     declared, varied = problem.workloads[cheap], other.workloads[cheap]
     names = [name for name in _constant_parameters(problem) if declared[name] != varied[name]]
     most = _MOST_WORK * multiply_adds(other) if names else 0
     for name in random.sample(names, len(names)):
-        most_value = max(_GROWTH * declared[name], _AT_LEAST)
-        least = random.choice((step, 2 * most_value // 3 // step * step))
-        values = range(least, most_value + 1, step)
-        left = [value for value in values if value not in (declared[name], varied[name])]
-        attempts = (_with_value(chosen, name, value) for value in random.sample(left, min(_DRAWS, len(left))))
+        values = _other_values((declared[name], varied[name]), step, random)
+        attempts = (_with_value(chosen, name, value) for value in values)
         chosen = next((attempt for attempt in attempts if _is_cheap(attempt, other, most)), chosen)
     return None if chosen is other else chosen
+
+
+def _other_values(known: tuple[int, int], step: int, random: Random) -> list[int]:
+    """Multiples of `step` in random order, none of those known; in half of the draws the largest, where tables end."""
+    largest = max(_GROWTH * known[0], _AT_LEAST)
+    least = random.choice((step, 2 * largest // 3 // step * step))
+    values = [value for value in range(least, largest + 1, step) if value not in known]
+    return random.sample(values, min(_DRAWS, len(values)))
 
 
 def _is_cheap(attempt: Problem, other: Problem, most: int) -> bool:

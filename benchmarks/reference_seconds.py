@@ -70,9 +70,7 @@ def measure(directory: Path, size: str, precision: str, threads: int, answer: Co
     with parts("floors"):
         floor_us(problem, size, chosen, facts)
         attainable(problem, size, chosen, facts)
-    plan = plan_inputs(
-        problem, chosen, size, config.input_sets, SEED, [one for one in (other, drawn) if one is not None]
-    )
+    plan = plan_inputs(problem, chosen, size, config.input_sets, SEED, other, drawn)
     digest = hashlib.sha256()
     with InputStore() as inputs:
         for part, keys in (

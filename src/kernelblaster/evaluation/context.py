@@ -107,17 +107,16 @@ class EvaluationContext:
     def plan(self, problem: Problem) -> InputPlan:
         """The input sets that every candidate of a problem must pass. Raises ProblemError."""
         sets, judged = self.config.input_sets, not self.samples_blocks
-        others = self.once("undeclared", problem, lambda: self._others(problem) if sets > 1 else ())
+        other, drawn = self.once("undeclared", problem, lambda: self._others(problem) if sets > 1 else (None, None))
         return plan_inputs(
-            problem, self.precision_of(problem), self.workload, sets, self.seed, others, judge_timed=judged
+            problem, self.precision_of(problem), self.workload, sets, self.seed, other, drawn, judge_timed=judged
         )
 
-    def _others(self, problem: Problem) -> tuple[Problem, ...]:
+    def _others(self, problem: Problem) -> tuple[Problem | None, Problem | None]:
         """The problem at extents that no prompt shows, and there with parameters that nobody can know."""
         self.inputs.tell(f"choosing extents of {problem.id} that no prompt shows")
         other = undeclared_extents(problem)
-        drawn = None if other is None else draw_parameters(problem, other, Random(f"{self.seed}/{problem.id}"))
-        return tuple(one for one in (other, drawn) if one is not None)
+        return other, None if other is None else draw_parameters(problem, other, Random(f"{self.seed}/{problem.id}"))
 
     def cuda_source(self, problem: Problem, source: str) -> CudaSource:
         """What is built of a candidate; one in Python is recorded at the sizes of the plan.

@@ -4,8 +4,7 @@ For every element, with r the float64 reference on the very bytes that the candi
 
     |out - r|  <=  ulps * ulp(r)  +  c * h * p(|r|)  +  a * rms(row or sample of r)  +  e * (|r| + the same rms)
     ||out - r|| / ||r||  <=  c * h * plain_norm + a + 2 e  (plain_norm at least half an ulp where fewer than 64 elements
-                                                            carry the norm: a few lucky roundings would make it tiny;
-                                                            of a network's small output the larger of two roundings)
+                                                            carry the norm: a few lucky roundings would make it tiny)
 
 and for every row of a 16-bit result, with q(x) = x rounded to the format, <x> the sum of x * r over the row, and t the
 bound on |out - r| above:
@@ -17,7 +16,9 @@ bound on |out - r| above:
     p(|r|)      largest error of the plain implementation (PyTorch in the run's precision) among reference values of
                 about this magnitude, so that one large element licenses nothing for the small ones, and results near
                 zero, whose error comes from the cancelled terms, are judged by what is attainable there. So are exact
-                zeros, such as a rectifier leaves, where the plain implementation is exact by luck
+                zeros, such as a rectifier leaves, where the plain implementation is exact by luck. Of a network's
+                output of fewer than 4,096 elements, which rest on the same early roundings, the larger error of two
+                plain results that were rounded otherwise; plain_norm and plain_shared likewise
     a * rms     what fp32 arithmetic may lose in whatever order it sums: 2^-15, some 256 fp32 ulps. A serial sum of
                 500,000 random terms loses about 150, `__expf` at its worst about 50. An operand rounded to TF32 or
                 fp16 loses 2^-12.3 (6.5 times the budget), to bf16 2^-9. More where inputs lie far from zero: there

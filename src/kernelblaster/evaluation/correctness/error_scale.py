@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Self
 
@@ -169,6 +169,17 @@ class ErrorScale:
             plain_infinite=seen.plain_infinite,
             plain_shared=_widest(torch.cat(seen.shares)) if seen.shares else 0.0,
             sample_rms=_sample_rms(flat_reference, spec),
+        )
+
+    def with_errors_of(self, other: ErrorScale) -> ErrorScale:
+        """The larger errors of two plain results of one reference."""
+        return replace(
+            self,
+            by_exponent=torch.maximum(self.by_exponent, other.by_exponent),
+            nearby=torch.maximum(self.nearby, other.nearby),
+            anywhere=torch.maximum(self.anywhere, other.anywhere),
+            plain_norm=max(self.plain_norm, other.plain_norm),
+            plain_shared=max(self.plain_shared, other.plain_shared),
         )
 
 

@@ -38,7 +38,7 @@ _JITTER, _STEADY = 2.0, 32.0
 """Units of a format's epsilon by which products are moved, and how many times as far as PyTorch results may go then:
 more than roundings take them, less than another choice of a softmax does."""
 _FEW = 4096
-"""Elements of a network's output up to which PyTorch's error in norm may be small by luck: it is taken twice."""
+"""Elements of a network's output up to which PyTorch's errors may be small by luck: they are taken twice."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
 
@@ -112,8 +112,7 @@ def solve(
             if spec.elements < _FEW and spec.dtype.bits == 16 and _is_deep(drawn):
                 if kind not in again:
                     again[kind] = _plain(drawn, kind, device, jitter=torch.finfo(kind).eps)
-                second = ErrorScale.measure(references[place], again[kind][place], spec, losses)
-                scale = replace(scale, plain_norm=max(scale.plain_norm, second.plain_norm))
+                scale = scale.with_errors_of(ErrorScale.measure(references[place], again[kind][place], spec, losses))
             values = references[place].to(_kept_dtype(spec, exact))
             whole = ReferenceTensor(spec, values, scale)
             tensors.append(replace(whole, values=_kept(values)) if secret is None else _in_pieces(whole, secret))

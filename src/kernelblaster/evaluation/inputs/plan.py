@@ -2,15 +2,15 @@
 
 The timed size gets one set, most distributions in one tensor (`mixed`), because a kernel may take another path there
 than at the small size; so does the small size where that is timed. It is the only one where one set is asked for. All
-other sets are small, one distribution each, the hardest two first, and `UNSEEN` are drawn at extents, and then at small
-parameters, that no prompt shows. Seeds come from one secret of the judge, so that all candidates of a run face the same
-values and nobody can prepare for them; every figure of an evaluation names the seed it was drawn from.
+other sets are small, one distribution each, the hardest two first, and `UNSEEN` are at extents that no prompt shows,
+`DRAWN` with small parameters that are drawn there. Seeds come from one secret of the judge, so that all candidates of a
+run face the same values and nobody can prepare for them; every figure of an evaluation names the seed it was drawn
+from.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import SystemRandom
 
@@ -32,6 +32,8 @@ ORDER = (
 UNSEEN = (Distribution.NORMAL, Distribution.COARSE)
 """At extents that no prompt shows: signed and uneven values, and those that overflow unless the whole row's maximum is
 subtracted."""
+DRAWN = (Distribution.NORMAL, Distribution.DECLARED)
+"""With parameters that are drawn, of which some make most sums cancel: values that tell of these parameters alone."""
 
 
 def secret_seed() -> int:
@@ -71,20 +73,23 @@ def plan_inputs(
     timed: str,
     sets: int,
     seed: int,
-    others: Sequence[Problem] = (),
+    other: Problem | None = None,
+    drawn: Problem | None = None,
     *,
     judge_timed: bool = True,
 ) -> InputPlan:
     """Plan `sets` input sets, at least one; the last distributions go first when there are few.
 
-    Beside them `UNSEEN` of each of `others`, the problem at extents or parameters that no prompt shows. Without
-    `judge_timed` outputs at a timed size that is not the cheap one are not compared.
+    Beside them `UNSEEN` of `other` and `DRAWN` of `drawn`, the problem at extents and with parameters that no prompt
+    shows. Without `judge_timed` outputs at a timed size that is not the cheap one are not compared.
     """
     cheap = problem.cheap_workload
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
+    hidden = ((other, UNSEEN, sets + 1), (drawn, DRAWN, sets + 1 + len(UNSEEN)))
     unseen = tuple(
-        tuple(_key(other, precision, cheap, drawn, seed, n) for n, drawn in enumerate(UNSEEN, sets + 1 + place))
-        for place, other in zip(range(0, len(UNSEEN) * len(others), len(UNSEEN)), others, strict=True)
+        tuple(_key(one, precision, cheap, distribution, seed, n) for n, distribution in enumerate(distributions, first))
+        for one, distributions, first in hidden
+        if one is not None
     )
     if cheap != timed and not judge_timed:
         plain = _key(problem, precision, timed, ORDER[0], seed, sets)

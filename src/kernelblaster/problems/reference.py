@@ -151,11 +151,22 @@ def results(problem: Problem) -> tuple[torch.Tensor, ...]:
 
 
 def multiply_adds(problem: Problem) -> int:
-    """Of products and convolutions at the cheap size, counted while the reference runs. Raises ProblemError."""
+    """Of products and convolutions at the cheap size, counted while the reference runs. Raises ProblemError.
+
+    It runs in float64, as for a judge: torch refuses shapes there that it takes in float32, whose layers end up empty.
+    """
+    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    with FlopCounterMode(display=False) as counter:
-        results(problem)
+    reference, size = load_reference(problem), problem.cheap_workload
+    with TORCH, torch.no_grad(), torch.random.fork_rng(devices=[]), FlopCounterMode(display=False) as counter:
+        model, drawn, usual = reference.model(size).double(), reference.tensors(size), torch.get_default_dtype()
+        inputs = {name: value.double() if value.is_floating_point() else value for name, value in drawn.items()}
+        torch.set_default_dtype(torch.float64)
+        try:
+            blaming(problem, lambda: run_model(problem, model, inputs))
+        finally:
+            torch.set_default_dtype(usual)
     return int(counter.get_total_flops()) // 2
 
 

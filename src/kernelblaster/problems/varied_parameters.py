@@ -57,7 +57,9 @@ def draw_parameters(problem: Problem, other: Problem, random: Random) -> Problem
     cheap, step, chosen = problem.cheap_workload, random.choice((1, 2)), other
     declared, varied = problem.workloads[cheap], other.workloads[cheap]
     names = [name for name in _constant_parameters(problem) if declared[name] != varied[name]]
-    most = _MOST_WORK * multiply_adds(other) if names else 0
+    if not names:
+        return None
+    most = _MOST_WORK * multiply_adds(other)
     for name in random.sample(names, len(names)):
         values = _other_values((declared[name], varied[name]), step, random)
         attempts = (_with_value(chosen, name, value) for value in values)

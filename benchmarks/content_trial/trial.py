@@ -57,10 +57,7 @@ def again(folder: Path) -> None:
     known = read(PROMPTS, AskedPrompt)
     last = max(prompt.reply for prompt in known)
     first = [prompt for prompt in known if prompt.arm is not Arm.DONOR and prompt.reply == 0]
-    more = in_blocks([prompt.once_more(last + 1) for prompt in first])
-    write(PROMPTS, known + more)
-    _hand_out(folder, more)
-    print(f"{len(more)} prompts, reply {last + 1}")
+    _ask_once_more(folder, known, first, last + 1)
 
 
 def pairs(folder: Path) -> None:
@@ -72,10 +69,14 @@ def pairs(folder: Path) -> None:
         for prompt in known
         if prompt.parent in with_donor and prompt.arm in (Arm.DONOR, Arm.KNOWLEDGE) and prompt.reply == DONOR_INDEX
     ]
-    more = in_blocks([prompt.once_more(PAIRED_INDEX) for prompt in twins])
-    write(PROMPTS, known + more)
+    _ask_once_more(folder, known, twins, PAIRED_INDEX)
+
+
+def _ask_once_more(folder: Path, known: Sequence[AskedPrompt], chosen: Sequence[AskedPrompt], reply: int) -> None:
+    more = in_blocks([prompt.once_more(reply) for prompt in chosen])
+    write(PROMPTS, [*known, *more])
     _hand_out(folder, more)
-    print(f"{len(more)} prompts of {len(with_donor)} parents")
+    print(f"{len(more)} prompts, reply {reply}")
 
 
 def _hand_out(folder: Path, prompts: Sequence[Prompt | AskedPrompt]) -> None:

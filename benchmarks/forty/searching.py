@@ -131,13 +131,19 @@ def prepare(place: Path, study: Study | None = FIRST) -> list[Problem]:
 
 def _starts(study: Study) -> dict[str, str]:
     """The final kernels that a search goes on from."""
-    found: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for earlier in study.goes_on:
-            layout = unpacked(earlier, Path(folder) / earlier.experiment)
-            finals = {name: layout.problem(shipped(name)) / FINAL_KERNEL for name in study.names}
-            found |= {name: final.read_text(encoding="utf-8") for name, final in finals.items() if final.is_file()}
-    return found
+        layouts = [unpacked(earlier, Path(folder) / earlier.experiment) for earlier in study.goes_on]
+        finals = {name: last_final(layouts, name) for name in study.names}
+    return {name: final for name, final in finals.items() if final is not None}
+
+
+def last_final(layouts: Sequence[RunLayout], name: str) -> str | None:
+    """The final kernel of the last of these searches that ended with one; None where none did."""
+    for layout in reversed(layouts):
+        final = layout.problem(shipped(name)) / FINAL_KERNEL
+        if final.is_file():
+            return final.read_text(encoding="utf-8")
+    return None
 
 
 def layout_of(place: Path, study: Study = FIRST) -> RunLayout:

@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from outcomes import SITTING, NearRow, Row, rows_of, two_sittings
 from problems import shipped
-from searching import DATASET, STUDIES, layout_of, prepare, unpacked
+from searching import DATASET, STUDIES, last_final, layout_of, prepare, unpacked
 from shares import share
 
 from kernelblaster.config import RunConfig
@@ -33,7 +33,7 @@ from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.problem import Precision, StandardWorkload
 from kernelblaster.problems.start import read_start
-from kernelblaster.records.layout import FINAL_KERNEL, RunLayout
+from kernelblaster.records.layout import RunLayout
 from kernelblaster.runs.choices import choose_device
 from kernelblaster.runs.pytorch_baseline import FINAL, BaselinePlan, measure_baseline
 from kernelblaster.runs.pytorch_times import modes_of
@@ -57,11 +57,8 @@ class Layouts:
 
     def kernel(self, row: Row) -> str:
         """What counts as the problem's kernel: the last search's that ended with one, else the start."""
-        for layout in reversed(self.searches):
-            final = layout.problem(shipped(row.name)) / FINAL_KERNEL
-            if final.is_file():
-                return final.read_text(encoding="utf-8")
-        return read_start(find_problem(row.name, self.dataset))
+        final = last_final(self.searches, row.name)
+        return read_start(find_problem(row.name, self.dataset)) if final is None else final
 
 
 def near(rows: Iterable[Row]) -> list[Row]:

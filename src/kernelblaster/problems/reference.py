@@ -139,15 +139,24 @@ def _with_scalars(tree: ast.Module, scalars: Mapping[str, float]) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
-def results(problem: Problem) -> tuple[torch.Tensor, ...]:
-    """Outputs of the cheap size in float32 for values of a fixed seed. Raises ProblemError."""
+def results(problem: Problem, *, wide: bool = False) -> tuple[torch.Tensor, ...]:
+    """Outputs of the cheap size in float32, or float64, for values of a fixed seed. Raises ProblemError."""
     import torch
 
     reference = load_reference(problem)
     with TORCH, torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         model, inputs = reference.model(problem.cheap_workload), reference.tensors(problem.cheap_workload)
-        return blaming(problem, lambda: run_model(problem, model, inputs))
+        if not wide:
+            return blaming(problem, lambda: run_model(problem, model, inputs))
+        model = model.double()
+        inputs = {name: value.double() if value.is_floating_point() else value for name, value in inputs.items()}
+        usual = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            return blaming(problem, lambda: run_model(problem, model, inputs))
+        finally:
+            torch.set_default_dtype(usual)
 
 
 def multiply_adds(problem: Problem) -> int:
@@ -155,18 +164,10 @@ def multiply_adds(problem: Problem) -> int:
 
     It runs in float64, as for a judge: torch refuses shapes there that it takes in float32, whose layers end up empty.
     """
-    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    reference, size = load_reference(problem), problem.cheap_workload
-    with TORCH, torch.no_grad(), torch.random.fork_rng(devices=[]), FlopCounterMode(display=False) as counter:
-        model, drawn, usual = reference.model(size).double(), reference.tensors(size), torch.get_default_dtype()
-        inputs = {name: value.double() if value.is_floating_point() else value for name, value in drawn.items()}
-        torch.set_default_dtype(torch.float64)
-        try:
-            blaming(problem, lambda: run_model(problem, model, inputs))
-        finally:
-            torch.set_default_dtype(usual)
+    with FlopCounterMode(display=False) as counter:
+        results(problem, wide=True)
     return int(counter.get_total_flops()) // 2
 
 

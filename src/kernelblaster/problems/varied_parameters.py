@@ -59,11 +59,11 @@ def draw_parameters(problem: Problem, other: Problem, random: Random) -> Problem
     names = [name for name in _constant_parameters(problem) if declared[name] != varied[name]]
     if not names:
         return None
-    most = _MOST_WORK * multiply_adds(other)
+    tensors, most = _tensors(other), _MOST_WORK * multiply_adds(other)
     for name in random.sample(names, len(names)):
         values = _other_values((declared[name], varied[name]), step, random)
         attempts = (_with_value(chosen, name, value) for value in values)
-        chosen = next((attempt for attempt in attempts if _is_cheap(attempt, other, most)), chosen)
+        chosen = next((attempt for attempt in attempts if _is_cheap(attempt, tensors, most)), chosen)
     return None if chosen is other else chosen
 
 
@@ -75,10 +75,10 @@ def _other_values(known: tuple[int, int], step: int, random: Random) -> list[int
     return random.sample(values, min(_DRAWS, len(values)))
 
 
-def _is_cheap(attempt: Problem, other: Problem, most: int) -> bool:
-    """Whether the reference runs, with at most so many multiply-adds and no more layers, which all cost something."""
+def _is_cheap(attempt: Problem, tensors: int, most: int) -> bool:
+    """Whether the reference runs, with so many tensors (each layer costs something) and multiply-adds at most."""
     try:
-        return _tensors(attempt) == _tensors(other) and multiply_adds(attempt) <= most
+        return _tensors(attempt) == tensors and multiply_adds(attempt) <= most
     except ProblemError:
         return False
 

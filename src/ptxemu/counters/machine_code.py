@@ -27,7 +27,8 @@ from ptxemu.machine.executions import Flow
 from ptxemu.machine.graph import Graph, graph_of
 from ptxemu.machine.instructions import PRODUCTS, MachineInstruction, Opcode, Pipe, decode
 from ptxemu.machine.schedule import Schedule, WarpPath
-from ptxemu.ptx.syntax import parse, read_ptx
+from ptxemu.ptx.syntax import parse
+from ptxemu.ptx.text import read_ptx
 
 _SHARED = (Opcode.LDS, Opcode.STS, Opcode.LDSM, Opcode.STSM, Opcode.ATOMS, Opcode.ATOMS_CAS)
 _EXCHANGES = (Opcode.ATOM_CAS, Opcode.ATOMG_CAS)

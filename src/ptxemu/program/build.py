@@ -17,7 +17,7 @@ from ptxemu.program.entries import BuildReport, Entry, UnitReport, sha256
 from ptxemu.program.modules import missing_runtime_functions
 from ptxemu.program.source import ProgramSource
 from ptxemu.ptx.joining import joined
-from ptxemu.ptx.syntax import read_ptx
+from ptxemu.ptx.text import read_ptx
 from ptxemu.toolkit import CudaToolkit
 
 _FORMAT = "ptxemu-program-5"

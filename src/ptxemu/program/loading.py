@@ -13,7 +13,7 @@ from pathlib import Path
 from ptxemu.errors import EmulatorError
 from ptxemu.model.architecture import GpuModel, gpu_of_architecture
 from ptxemu.program.texts import build_kernels
-from ptxemu.ptx.syntax import read_ptx
+from ptxemu.ptx.text import read_ptx
 from ptxemu.toolkit import CudaToolkit
 
 _PACKAGES = str(Path(__file__).resolve().parents[2])

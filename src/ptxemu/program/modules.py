@@ -15,7 +15,7 @@ from ptxemu.ptx import assembler
 from ptxemu.ptx.errors import NotEmulatable
 from ptxemu.ptx.limits import MOST_TEXT_BYTES
 from ptxemu.ptx.location import source_location
-from ptxemu.ptx.syntax import read_ptx
+from ptxemu.ptx.text import read_ptx
 
 
 def module_path(program: Path) -> Path:

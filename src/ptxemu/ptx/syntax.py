@@ -8,7 +8,6 @@ instruction means.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from ptxemu.ptx.errors import NotEmulatable
 from ptxemu.ptx.limits import MOST_INLINED, MOST_REGISTERS, MOST_SCOPES
@@ -33,11 +32,6 @@ TOKEN = re.compile(
 _SPACES = (".global", ".const", ".shared", ".local", ".param")
 _LARGEST_VARIABLE = 1 << 40
 _LINKAGE = (".visible", ".weak", ".extern", ".common")
-
-
-def read_ptx(path: Path) -> str:
-    """A file's text as ptxas reads it: a carriage return ends no line, and with it no comment."""
-    return path.read_bytes().decode("utf-8", "replace")
 
 
 def parse(text: str) -> Program:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ptxemu.ptx.location import source_location
-from ptxemu.ptx.syntax import parse, read_ptx
+from ptxemu.ptx.syntax import parse
+from ptxemu.ptx.text import read_ptx
 
 PTX = """.visible .entry kernel()
 {

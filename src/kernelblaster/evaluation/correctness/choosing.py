@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernelblaster.evaluation.correctness.infinities import defines_infinities, spoils_nothing
-from kernelblaster.evaluation.correctness.input_draws import Draw, draw
+from kernelblaster.evaluation.correctness.input_draws import Draw, draw, layers_of
 from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, informative, solve, steady
 from kernelblaster.evaluation.inputs.distributions import MASKS_OF_MIXTURES, Distribution
 from kernelblaster.evaluation.inputs.keys import InputKey
@@ -127,7 +127,7 @@ def _has_companions(problem: Problem, specs: Sequence[TensorSpec]) -> bool:
 
 
 def _layers(specs: Sequence[TensorSpec]) -> int:
-    """Matrices among the weights; a scale or a shift of every element of a sample is none."""
-    inputs = [spec.shape for spec in specs if spec.role is TensorRole.INPUT]
-    weights = [spec.shape for spec in specs if spec.role is TensorRole.WEIGHT and len(spec.shape) > 1]
-    return sum(all(shape[-len(weight) :] != weight for shape in inputs) for weight in weights)
+    inputs, weights = (
+        [spec.shape for spec in specs if spec.role is role] for role in (TensorRole.INPUT, TensorRole.WEIGHT)
+    )
+    return layers_of(inputs, weights)

@@ -6,7 +6,7 @@ flags are global to torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from random import Random
@@ -59,6 +59,17 @@ class Draw:
     inputs: dict[str, torch.Tensor]
     weights: dict[str, torch.Tensor]
     mixed: Leading | None = None
+
+    @property
+    def layers(self) -> int:
+        """See `layers_of`."""
+        inputs, weights = ([tensor.shape for tensor in some.values()] for some in (self.inputs, self.weights))
+        return layers_of(inputs, weights)
+
+
+def layers_of(inputs: Collection[tuple[int, ...]], weights: Iterable[tuple[int, ...]]) -> int:
+    """Matrices among the weights, by all shapes; a scale or a shift of every element of a sample is none."""
+    return sum(len(weight) > 1 and all(shape[-len(weight) :] != weight for shape in inputs) for weight in weights)
 
 
 def draw(reference: Reference, workload: str, specs: Sequence[TensorSpec], recipe: Recipe, seed: int) -> Draw:

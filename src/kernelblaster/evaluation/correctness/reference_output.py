@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 
@@ -98,21 +99,17 @@ def solve(
         with nullcontext() if drawn.mixed is None else longest:
             references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
-        plain: dict[torch.dtype, tuple[torch.Tensor, ...]] = {}
-        again: dict[torch.dtype, tuple[torch.Tensor, ...]] = {}
+        plain = cache(lambda kind, jitter: _plain(drawn, kind, device, jitter))
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
                 tensors.append(_exact_tensor(drawn, spec, references[place]))
                 continue
             kind = _plain_dtype(spec, precision)
-            if kind not in plain:
-                plain[kind] = _plain(drawn, kind, device)
-            scale = ErrorScale.measure(references[place], plain[kind][place], spec, losses)
-            if spec.elements < _FEW and spec.dtype.bits == 16 and _is_deep(drawn):
-                if kind not in again:
-                    again[kind] = _plain(drawn, kind, device, jitter=torch.finfo(kind).eps)
-                scale = scale.with_errors_of(ErrorScale.measure(references[place], again[kind][place], spec, losses))
+            scale = ErrorScale.measure(references[place], plain(kind, 0.0)[place], spec, losses)
+            if spec.elements < _FEW and spec.dtype.bits == 16 and drawn.layers > 1:
+                again = plain(kind, torch.finfo(kind).eps)[place]
+                scale = scale.with_errors_of(ErrorScale.measure(references[place], again, spec, losses))
             values = references[place].to(_kept_dtype(spec, exact))
             whole = ReferenceTensor(spec, values, scale)
             tensors.append(replace(whole, values=_kept(values)) if secret is None else _in_pieces(whole, secret))
@@ -233,7 +230,7 @@ def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
     return TORCH_DTYPES[spec.dtype] if spec.dtype.bits == 16 else torch.float32
 
 
-def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device, *, jitter: float = 0.0) -> tuple[torch.Tensor, ...]:
+def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device, jitter: float) -> tuple[torch.Tensor, ...]:
     """Run the module in the storage type; what `widening` names in float32, its results rounded to it.
 
     Rounding the last result alone would make the budget that of a kernel which keeps all between in float32. `jitter`
@@ -241,11 +238,6 @@ def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device, *, jitter: flo
     """
     with Widened(dtype), Jittered(jitter, device) if jitter else nullcontext():
         return _run(drawn, dtype, device)
-
-
-def _is_deep(drawn: Draw) -> bool:
-    """Whether several matrices follow each other: what is rounded early moves all that depends on it together."""
-    return sum(weight.dim() > 1 for weight in drawn.weights.values()) > 1
 
 
 def _elements(drawn: Draw, outputs: Sequence[TensorSpec]) -> int:

@@ -31,7 +31,7 @@ from kernelblaster.storage.jsonl import append_line, cut_torn_line
 if TYPE_CHECKING:
     from kernelblaster.devices.cuda.probe import GpuInfo
 
-LIMIT_S = 240.0
+LIMIT_S = 480.0
 """Of one problem in one precision at one size, compilation included."""
 AUTOTUNED = frozenset(
     {Tag.MATMUL, Tag.CONV, Tag.CONV_TRANSPOSE, Tag.DEPTHWISE, Tag.ATTENTION, Tag.RECURRENT, Tag.NETWORK}

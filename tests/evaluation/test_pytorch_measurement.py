@@ -15,7 +15,7 @@ from fake_device import facts
 
 from kernelblaster.devices.base import TimingSample
 from kernelblaster.devices.facts import DeviceFacts, GpuReading
-from kernelblaster.evaluation.timing.compile_ahead import compile_ahead
+from kernelblaster.evaluation.timing.compile_ahead import Held, compile_ahead
 from kernelblaster.evaluation.timing.pytorch_times import TorchMode
 from kernelblaster.evaluation.timing.stopwatch import Timeable
 from kernelblaster.problems.problem import Precision, StandardWorkload
@@ -78,7 +78,7 @@ def item(tmp_path: Path, *modes: TorchMode) -> TimesItem:
 def test_a_row_holds_times_floor_and_conditions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Cpu()
 
-    def ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode) -> Callable[..., object]:
+    def ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, held: Held) -> Callable[..., object]:
         assert not device.holder, "compilers work off the lock"
         return module
 
@@ -104,10 +104,12 @@ def test_a_mode_that_fails_costs_itself_alone(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(pytorch_measurement, "compile_ahead", refuse)
     wanted = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.MAX_AUTOTUNE)
-    row = measure_times(item(tmp_path, *wanted), Cpu(TorchMode.MAX_AUTOTUNE))
+    row = measure_times(item(tmp_path, *wanted), Cpu())
     assert set(row.times) == {TorchMode.EAGER}
     assert "cannot trace" in row.failures[TorchMode.COMPILE]
-    assert row.failures[TorchMode.MAX_AUTOTUNE] == "RuntimeError: no such mode"
+    assert "cannot trace" in row.failures[TorchMode.MAX_AUTOTUNE]
+    broken = measure_times(item(tmp_path, TorchMode.EAGER), Cpu(TorchMode.EAGER))
+    assert broken.failures == {TorchMode.EAGER: "RuntimeError: no such mode"}
 
 
 def test_compilers_work_off_the_lock_and_what_they_raise_shows_later(
@@ -115,14 +117,14 @@ def test_compilers_work_off_the_lock_and_what_they_raise_shows_later(
 ) -> None:
     device, compiled = Cpu(), list[TorchMode]()
 
-    def refuse(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode) -> Callable[..., object]:
+    def refuse(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, held: Held) -> Callable[..., object]:
         assert not device.holder
         compiled.append(mode)
         raise TypeError("cannot trace")
 
     monkeypatch.setattr(pytorch_measurement, "compile_ahead", refuse)
     compile_modes(item(tmp_path, *TorchMode), device)
-    assert compiled == [TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD]
+    assert compiled == [mode for mode in TorchMode if mode is not TorchMode.EAGER]
 
 
 def test_a_lack_of_memory_is_told_apart(tmp_path: Path) -> None:
@@ -136,7 +138,28 @@ def test_what_is_compiled_ahead_has_not_run_and_is_not_compiled_again() -> None:
     module, inputs = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval(), [torch.randn(4, 8)]
     torch.compiler.reset()
     torch._dynamo.utils.counters.clear()
-    call = compile_ahead(module, inputs, TorchMode.COMPILE)
+    call = compile_ahead(module, inputs, TorchMode.COMPILE, Cpu().held)
     with torch.inference_mode():
         torch.testing.assert_close(call(*inputs), module(*inputs))
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
+@pytest.mark.slow
+def test_a_compiler_holds_the_device_while_it_times_what_it_chooses_among() -> None:
+    device, timed = Cpu(), list[bool]()
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        with device.held():
+            timed.append(device.holder)
+            yield
+
+    module, inputs = torch.nn.Linear(512, 512).eval(), [torch.randn(64, 512)]
+    torch.compiler.reset()
+    with torch._inductor.config.patch(freezing=True, force_disable_caches=True):
+        call = compile_ahead(module, inputs, TorchMode.MAX_AUTOTUNE, held)
+        assert timed == [True]
+        assert not device.holder
+        with torch.inference_mode():
+            torch.testing.assert_close(call(*inputs), module(*inputs))
+        assert timed == [True], "what is compiled measures nothing for itself"

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 RECORDS = Path("out/pytorch_times.jsonl")
 DEFAULT_MODES = [TorchMode.EAGER, TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD]
-AUTOTUNE_JOBS = 2
-"""Kernels are tried on a GPU that is held alone: one process tries, another one traces."""
 
 
 def baseline(
@@ -68,7 +66,7 @@ def baseline(
         workloads=workload or [StandardWorkload.FULL],
         modes=modes,
         seconds=seconds,
-        jobs=jobs or (AUTOTUNE_JOBS if TorchMode.MAX_AUTOTUNE in modes else os.cpu_count() or 1),
+        jobs=jobs or os.cpu_count() or 1,
         minutes=minutes,
         again=again,
     )

@@ -191,7 +191,7 @@ def compile_modes(item: TimesItem, device: TorchDevice) -> None:
         for mode in item.modes:
             if mode in AHEAD:
                 with _noting_failure(mode, {}):
-                    compile_ahead(module, inputs, mode)
+                    compile_ahead(module, inputs, mode, device.held)
     except torch.OutOfMemoryError as error:
         raise TorchMemoryFull(_first_line(error)) from error
 
@@ -206,7 +206,7 @@ def _round_robin(
     for mode in item.modes:
         if mode in AHEAD:
             with _noting_failure(mode, failures):
-                ahead[mode] = compile_ahead(module, inputs, mode)
+                ahead[mode] = compile_ahead(module, inputs, mode, device.held)
     entries: dict[str, Participant] = {}
     with device.held(), ExitStack() as sessions:
         for mode in item.modes:

@@ -39,7 +39,7 @@ AUTOTUNED = frozenset(
 """Operations that hold products or convolutions, for which max-autotune has kernels to choose among."""
 SAMPLERS = 3
 """Processes that trace and sample: one holds the GPU, the others have the next rows ready."""
-_AT_ONCE = 4
+_AT_ONCE = 2
 """Rows per process that are compiled before they are sampled."""
 _GUESSED_S = {1: 3.0, 2: 6.0, 3: 20.0}
 """What a problem of a level takes, roughly; the order alone rests on it."""

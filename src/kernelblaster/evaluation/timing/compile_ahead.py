@@ -2,14 +2,14 @@
 
 A first call of a compiled module traces, compiles and runs. Here the compiled graphs hold their runs back until they
 are released, so that many processes compile beside one that measures. A module whose trace breaks into several graphs
-compiles the later ones when it first runs. A mode that tries kernels on the GPU while it compiles cannot be compiled
-ahead: it would measure them beside others' work.
+compiles the later ones when it first runs. Where the compiler times kernels on the GPU to choose among them, which is
+what max-autotune does, it holds the GPU alone meanwhile; what it builds for that is built before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,10 @@ from kernelblaster.evaluation.timing.torch_mode import TorchMode
 if TYPE_CHECKING:
     import torch
 
-AHEAD = frozenset({TorchMode.COMPILE, TorchMode.REDUCE_OVERHEAD})
-"""Modes that can be compiled ahead."""
+AHEAD = frozenset({TorchMode.COMPILE, TorchMode.MAX_AUTOTUNE, TorchMode.REDUCE_OVERHEAD})
+"""Modes that are compiled ahead."""
+Held = Callable[[], AbstractContextManager[object]]
+"""Has the GPU alone for as long as the context lasts."""
 
 
 class _HeldBack(Exception):
@@ -46,13 +48,14 @@ class _Backend:
         return run
 
 
-def compile_ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode) -> Callable[..., object]:
-    """The module compiled for these inputs, to be called in inference mode; nothing has run on the GPU.
+def compile_ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, held: Held) -> Callable[..., object]:
+    """The module compiled for these inputs, to be called in inference mode; it has not run on the GPU.
 
     Args:
         module: in evaluation mode, on its device.
         inputs: arguments of forward, on the same.
         mode: one of `AHEAD`.
+        held: entered whenever the compiler times kernels; not re-entrant.
 
     Raises whatever the compiler raises.
     """
@@ -61,7 +64,43 @@ def compile_ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMod
     options = {} if mode is TorchMode.COMPILE else dict(torch._inductor.list_mode_options(mode.value))
     backend = _Backend(options)
     call: Callable[..., object] = torch.compile(module, backend=backend)
-    with torch.inference_mode(), suppress(_HeldBack):
+    with torch.inference_mode(), _timing_alone(held), suppress(_HeldBack):
         call(*inputs)
     backend.holding = False
     return call
+
+
+@contextmanager
+def _timing_alone(held: Held) -> Iterator[None]:
+    """Inductor holds the GPU while it times the choices of one operation, or a single kernel.
+
+    It has no setting for that; these are the two places through which its measurements go.
+    """
+    from torch._inductor.runtime.benchmarking import benchmarker
+    from torch._inductor.select_algorithm import AlgorithmSelectorCache
+
+    holding = False
+
+    def alone(measure: Callable[..., Any]) -> Callable[..., Any]:
+        def measure_alone(*args: Any, **kwargs: Any) -> Any:
+            nonlocal holding
+            if holding:
+                return measure(*args, **kwargs)
+            with held():
+                holding = True
+                try:
+                    return measure(*args, **kwargs)
+                finally:
+                    holding = False
+
+        return measure_alone
+
+    choices = AlgorithmSelectorCache.__dict__["benchmark_in_current_process"]
+    bound = AlgorithmSelectorCache.benchmark_in_current_process
+    try:
+        AlgorithmSelectorCache.benchmark_in_current_process = alone(bound)  # type: ignore[method-assign]
+        benchmarker.benchmark_gpu = alone(benchmarker.benchmark_gpu)
+        yield
+    finally:
+        AlgorithmSelectorCache.benchmark_in_current_process = choices  # type: ignore[method-assign]
+        del benchmarker.benchmark_gpu

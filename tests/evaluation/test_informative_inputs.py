@@ -8,17 +8,21 @@ from dataclasses import replace
 import pytest
 import torch
 
+from kernelblaster.evaluation.correctness import reference_output
 from kernelblaster.evaluation.correctness.choosing import choose
+from kernelblaster.evaluation.correctness.compare import would_be_refused
 from kernelblaster.evaluation.correctness.error_scale import ErrorScale
 from kernelblaster.evaluation.correctness.input_draws import Draw
 from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, ReferenceTensor, informative, steady
-from kernelblaster.evaluation.inputs.distributions import Distribution, attempts
+from kernelblaster.evaluation.correctness.widening import Jittered
+from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution, attempts
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, StandardWorkload, TensorRole, TensorSpec
 from kernelblaster.problems.reference import run_model, tensor_specs
+from kernelblaster.problems.undeclared_extents import undeclared_extents
 
 SPEC = TensorSpec("output", TensorRole.OUTPUT, DType.BFLOAT16, (24, 105))
 
@@ -65,6 +69,41 @@ def test_a_small_output_of_a_network_is_rounded_twice_before_its_norm_is_a_budge
         assert tensor.scale.plain_norm >= once
         widest = max(widest, tensor.scale.plain_norm / once)
     assert widest > 1.05
+
+
+def test_roundings_of_a_deep_network_with_coarse_weights_are_granted() -> None:
+    """Weights of one size, whatever their number, would amplify a rounding in every layer."""
+    problem = undeclared_extents(find_problem("level3/020", data_dir() / "kernelbench-cuda"))
+    assert problem is not None
+    specs = tensor_specs(problem, StandardWorkload.SMALL, Precision.FP32)
+    eps = torch.finfo(torch.float32).eps
+    for seed in range(8):
+        key = InputKey(problem, Precision.FP32, StandardWorkload.SMALL, attempts(Distribution.COARSE), seed)
+        chosen = choose(key, specs)
+        assert chosen.expected is not None
+        (tensor,) = chosen.expected.tensors
+        with torch.no_grad(), Jittered(3 * eps, torch.device("cpu")):
+            otherwise = torch_result(chosen.drawn, torch.float32)
+        assert chosen.recipe.distribution is Distribution.COARSE
+        assert not would_be_refused(tensor, otherwise, 2.0, ACCUMULATION)
+        assert would_be_refused(tensor, 1.001 * otherwise, 2.0, ACCUMULATION)
+
+
+def test_a_reference_in_float32_grants_what_float32_arithmetic_loses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's errors in the format of the reference are none, whatever another order of sums gives."""
+    monkeypatch.setattr(reference_output, "_free_memory", lambda device: 0)
+    problem = find_problem("level1/034", data_dir() / "kernelbench-cuda")
+    key = InputKey(problem, Precision.FP32, StandardWorkload.SMALL, (Distribution.OFFSET,), 0)
+    chosen = choose(key, tensor_specs(problem, StandardWorkload.SMALL, Precision.FP32))
+    assert chosen.expected is not None
+    (tensor,) = chosen.expected.tensors
+    assert chosen.expected.notes, "a reader is told"
+    (x,) = chosen.drawn.inputs.values()
+    centred = x - x.sum(dim=3, keepdim=True).sum(dim=2, keepdim=True) / (x.shape[2] * x.shape[3])
+    otherwise = centred * torch.rsqrt(centred.square().mean(dim=(2, 3), keepdim=True) + 1e-5)
+    assert not torch.equal(otherwise, tensor.values)
+    assert not would_be_refused(tensor, otherwise, 2.0, ACCUMULATION)
+    assert would_be_refused(tensor, 1.01 * otherwise, 2.0, ACCUMULATION)
 
 
 def torch_result(drawn: Draw, dtype: torch.dtype) -> torch.Tensor:

@@ -6,6 +6,7 @@ flags are global to torch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from kernelblaster.evaluation.inputs.keys import InputKey
     from kernelblaster.problems.problem import Problem
     from kernelblaster.problems.reference import Reference
+
+_DEEP = 16
+"""Layers beyond which weights of one size, whatever their number, amplify roundings more than results can show."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,9 @@ def _draw_on(
         }
         add_outlier(weights, distribution)
         if distribution is Distribution.COARSE:
-            weights = {name: _coarse(value) for name, value in weights.items()}
+            given, layers = ([tensor.shape for tensor in some.values()] for some in (inputs, weights))
+            deep = layers_of(given, layers) > _DEEP
+            weights = {name: _coarse(value, scaled=deep) for name, value in weights.items()}
     mixed = leading if distribution is Distribution.MIXED else None
     return Draw(reference.problem, module, inputs, weights, mixed)
 
@@ -206,11 +212,17 @@ def _drawn_as(
     return rearranged(tensor, generator)
 
 
-def _coarse(weight: torch.Tensor) -> torch.Tensor:
-    """A coarse weight of the same type; torch has no arithmetic for formats of 8 bits."""
+def _coarse(weight: torch.Tensor, *, scaled: bool) -> torch.Tensor:
+    """A coarse weight of the same type; torch has no arithmetic for formats of 8 bits.
+
+    A matrix that is `scaled` is a power of two near its mean size, so that its layer keeps the size of what passes.
+    """
     if not weight.is_floating_point():
         return weight
-    return coarse(weight) if weight.element_size() > 1 else coarse(weight.float()).to(weight.dtype)
+    values = weight if weight.element_size() > 1 else weight.float()
+    mean = float(values.float().abs().mean()) if scaled and values.ndim > 1 else 0.0
+    size = 2.0 ** round(math.log2(mean)) if mean else 1.0
+    return (coarse(values) * size).to(weight.dtype)
 
 
 def perturb(

@@ -99,7 +99,7 @@ def solve(
         with nullcontext() if drawn.mixed is None else longest:
             references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
-        plain = cache(lambda kind, jitter: _plain(drawn, kind, device, jitter))
+        plain = cache(lambda kind, jitter: _plain(drawn, kind, device, jitter, moved=kind is exact))
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
@@ -107,7 +107,7 @@ def solve(
                 continue
             kind = _plain_dtype(spec, precision)
             scale = ErrorScale.measure(references[place], plain(kind, 0.0)[place], spec, losses)
-            if spec.elements < _FEW and spec.dtype.bits == 16 and drawn.layers > 1:
+            if spec.elements < _FEW and spec.dtype.bits in (16, 32) and drawn.layers > 1:
                 again = plain(kind, torch.finfo(kind).eps)[place]
                 scale = scale.with_errors_of(ErrorScale.measure(references[place], again, spec, losses))
             values = references[place].to(_kept_dtype(spec, exact))
@@ -230,14 +230,36 @@ def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
     return TORCH_DTYPES[spec.dtype] if spec.dtype.bits == 16 else torch.float32
 
 
-def _plain(drawn: Draw, dtype: torch.dtype, device: torch.device, jitter: float) -> tuple[torch.Tensor, ...]:
+def _plain(
+    drawn: Draw, dtype: torch.dtype, device: torch.device, jitter: float, *, moved: bool
+) -> tuple[torch.Tensor, ...]:
     """Run the module in the storage type; what `widening` names in float32, its results rounded to it.
 
     Rounding the last result alone would make the budget that of a kernel which keeps all between in float32. `jitter`
-    moves products by as much, so that they are rounded otherwise.
+    moves products by as much, so that they are rounded otherwise. `moved`: inputs are, see `_moved`.
     """
+    if moved:
+        drawn = _moved(drawn, device)
     with Widened(dtype), Jittered(jitter, device) if jitter else nullcontext():
         return _run(drawn, dtype, device)
+
+
+def _moved(drawn: Draw, device: torch.device) -> Draw:
+    """The draw with inputs that are off by a rounding of float32.
+
+    PyTorch's errors in the format that the reference was computed in would be none. What such a change of the inputs
+    costs is what an honest kernel may lose there.
+    """
+    random = torch.Generator(device).manual_seed(0)
+    eps = torch.finfo(torch.float32).eps
+
+    def moved(value: torch.Tensor) -> torch.Tensor:
+        if value.dtype is not torch.float32:
+            return value
+        noise = torch.rand(value.shape, generator=random, device=device)
+        return value.to(device) * noise.mul_(2 * eps).add_(1 - eps)
+
+    return replace(drawn, inputs={name: moved(value) for name, value in drawn.inputs.items()})
 
 
 def _elements(drawn: Draw, outputs: Sequence[TensorSpec]) -> int:

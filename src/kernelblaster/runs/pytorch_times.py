@@ -1,8 +1,9 @@
 """Times PyTorch on many problems in several processes, and resumes where it stopped.
 
 Some rows at a time: all cores compile them, into Inductor's caches, which are kept between calls; then few processes
-trace them again and sample, one at a time, so that no compiler takes the host from what is timed. Each row is one line
-of a JSONL file (`evaluation.timing.pytorch_times`), written as soon as it is measured.
+trace them again and sample, one at a time, while none but the slowest compile, so that hardly anything takes the host
+from what is timed. Each row is one line of a JSONL file (`evaluation.timing.pytorch_times`), written as soon as it is
+measured.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.tags import Tag
+from kernelblaster.runs.compile_queue import CompileQueue
 from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, TorchMemoryFull, compile_modes, measure_times
 from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
@@ -41,6 +43,8 @@ SAMPLERS = 3
 """Processes that trace and sample: one holds the GPU, the others have the next rows ready."""
 _AT_ONCE = 2
 """Rows per process that are compiled before they are sampled."""
+_STRAGGLERS = 4
+"""One of so many compiling processes may still compile while others' rows are sampled."""
 _GUESSED_S = {1: 3.0, 2: 6.0, 3: 20.0}
 """What a problem of a level takes, roughly; the order alone rests on it."""
 
@@ -218,19 +222,27 @@ def _timed(
     workers: Callable[[int], TimesPool],
     compilers: Callable[[int], CompilePool],
 ) -> Iterator[PytorchTimes]:
-    """The row of each item, until time is up: some are compiled, then they are sampled."""
+    """The row of each item that is begun before time is up: some are compiled, then they are sampled."""
     deadline = math.inf if plan.minutes is None else time.monotonic() + 60 * plan.minutes
+
+    def may_begin() -> bool:
+        return time.monotonic() < deadline
+
+    def compiled(some: Sequence[TimesItem]) -> Iterator[TimesItem]:
+        ahead = [item for item in some if plan.jobs > 1 and not AHEAD.isdisjoint(item.modes)]
+        yield from (item for item in some if item not in ahead and may_begin())
+        for number, (item, _) in enumerate(compilers(plan.jobs).run(ahead, may_begin), 1):
+            tell(f"compiling ({number} of {len(ahead)})")
+            yield item
+
     done, step = 0, max(_AT_ONCE * plan.jobs, 1)
-    for begun in range(0, len(items), step):
-        some = items[begun : begun + step]
-        to_compile = [item for item in some if not AHEAD.isdisjoint(item.modes)] if plan.jobs > 1 else []
-        for number, _ in enumerate(compilers(plan.jobs).run(to_compile, lambda: time.monotonic() < deadline), 1):
-            tell(f"compiling ({begun + number} of {len(items)})")
+    batches = (items[begun : begun + step] for begun in range(0, len(items), step))
+    for some in CompileQueue(compiled, plan.jobs // _STRAGGLERS).ready(batches):
         results = run_all(
             some,
             workers,
             jobs=min(plan.jobs, SAMPLERS),
-            minutes=None if plan.minutes is None else (deadline - time.monotonic()) / 60,
+            minutes=None,
             again_alone=lambda found: isinstance(found, Failed) and found.out_of_memory,
         )
         for item, found in results:

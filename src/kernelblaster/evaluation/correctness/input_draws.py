@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kernelblaster.problems.problem import Problem
     from kernelblaster.problems.reference import Reference
 
-_DEEP = 16
+DEEP = 16
 """Layers beyond which weights of one size, whatever their number, amplify roundings more than results can show."""
 
 
@@ -133,7 +133,7 @@ def _draw_on(
         add_outlier(weights, distribution)
         if distribution is Distribution.COARSE:
             given, layers = ([tensor.shape for tensor in some.values()] for some in (inputs, weights))
-            deep = layers_of(given, layers) > _DEEP
+            deep = layers_of(given, layers) > DEEP
             weights = {name: _coarse(value, scaled=deep) for name, value in weights.items()}
     mixed = leading if distribution is Distribution.MIXED else None
     return Draw(reference.problem, module, inputs, weights, mixed)

@@ -12,7 +12,7 @@ import torch
 
 from kernelblaster.evaluation.correctness.error_scale import ErrorScale, Losses, fits, row_length
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
-from kernelblaster.evaluation.correctness.input_draws import Draw
+from kernelblaster.evaluation.correctness.input_draws import DEEP, Draw
 from kernelblaster.evaluation.correctness.long_sums import LongestSum, drifts
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
 from kernelblaster.evaluation.correctness.widening import Jittered, Widened
@@ -39,7 +39,7 @@ _JITTER, _STEADY = 2.0, 32.0
 """Units of a format's epsilon by which products are moved, and how many times as far as PyTorch results may go then:
 more than roundings take them, less than another choice of a softmax does."""
 _FEW = 4096
-"""Elements of a network's output up to which PyTorch's errors may be small by luck: they are taken twice."""
+"""Elements of a network's output up to which PyTorch's errors may be small by luck: several results are taken."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
 
@@ -99,16 +99,16 @@ def solve(
         with nullcontext() if drawn.mixed is None else longest:
             references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
-        plain = cache(lambda kind, jitter: _plain(drawn, kind, device, jitter, moved=kind is exact))
+        plain = cache(lambda kind, number: _plain(drawn, kind, device, number, moved=kind is exact))
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
                 tensors.append(_exact_tensor(drawn, spec, references[place]))
                 continue
             kind = _plain_dtype(spec, precision)
-            scale = ErrorScale.measure(references[place], plain(kind, 0.0)[place], spec, losses)
-            if spec.elements < _FEW and spec.dtype.bits in (16, 32) and drawn.layers > 1:
-                again = plain(kind, torch.finfo(kind).eps)[place]
+            scale = ErrorScale.measure(references[place], plain(kind, 0)[place], spec, losses)
+            for number in range(1, _roundings(drawn, spec)):
+                again = plain(kind, number)[place]
                 scale = scale.with_errors_of(ErrorScale.measure(references[place], again, spec, losses))
             values = references[place].to(_kept_dtype(spec, exact))
             whole = ReferenceTensor(spec, values, scale)
@@ -230,17 +230,25 @@ def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
     return TORCH_DTYPES[spec.dtype] if spec.dtype.bits == 16 else torch.float32
 
 
+def _roundings(drawn: Draw, spec: TensorSpec) -> int:
+    """Plain results whose largest errors are an output's: of a network's few elements one result tells too little."""
+    if spec.elements >= _FEW or spec.dtype.bits not in (16, 32) or drawn.layers < 2:
+        return 1
+    return 4 if drawn.layers > DEEP else 2
+
+
 def _plain(
-    drawn: Draw, dtype: torch.dtype, device: torch.device, jitter: float, *, moved: bool
+    drawn: Draw, dtype: torch.dtype, device: torch.device, number: int, *, moved: bool
 ) -> tuple[torch.Tensor, ...]:
     """Run the module in the storage type; what `widening` names in float32, its results rounded to it.
 
-    Rounding the last result alone would make the budget that of a kernel which keeps all between in float32. `jitter`
-    moves products by as much, so that they are rounded otherwise. `moved`: inputs are, see `_moved`.
+    Rounding the last result alone would make the budget that of a kernel which keeps all between in float32. From
+    `number` 1 on products are moved by about a rounding, each time otherwise. `moved`: inputs are, see `_moved`.
     """
+    jittered = Jittered(torch.finfo(dtype).eps, device, seed=number) if number else nullcontext()
     if moved:
         drawn = _moved(drawn, device)
-    with Widened(dtype), Jittered(jitter, device) if jitter else nullcontext():
+    with Widened(dtype), jittered:
         return _run(drawn, dtype, device)
 
 

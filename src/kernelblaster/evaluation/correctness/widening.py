@@ -50,13 +50,14 @@ class Widened(TorchDispatchMode):
 class Jittered(TorchDispatchMode):
     """While it is entered, results of products are off by random relative errors of at most `size`.
 
-    An honest kernel rounds them to its format, or not, and after more or fewer operations than PyTorch.
+    An honest kernel rounds them to its format, or not, and after more or fewer operations than PyTorch. Another `seed`
+    gives other errors.
     """
 
-    def __init__(self, size: float, device: torch.device) -> None:
+    def __init__(self, size: float, device: torch.device, seed: int = 0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._size = size
-        self._random = torch.Generator(device).manual_seed(0)
+        self._random = torch.Generator(device).manual_seed(seed)
 
     def __torch_dispatch__(
         self,

@@ -14,7 +14,8 @@ from rows import PROMPTS, REPLIES, ROWS, AskedPrompt, GivenReply, JudgedReply, r
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.evaluation.timing.statistics import Interval, decide
 from kernelblaster.evaluation.timing.stopwatch import MEASURED_THRESHOLD
-from kernelblaster.knowledge.schema import Lesson
+from kernelblaster.knowledge.credit import declared_techniques
+from kernelblaster.knowledge.schema import KnowledgeDocument
 from kernelblaster.models.edits import parse_candidate
 from kernelblaster.models.replies import UnusableReply
 
@@ -24,22 +25,22 @@ JUDGED = datetime(2026, 11, 23, 21, 39, tzinfo=UTC)
 """When the last of the first two replies to each prompt had been judged; rows tell no times."""
 THIRD_JUDGED = datetime(2026, 11, 30, 5, 0, tzinfo=UTC)
 """The same of the third ones."""
-_DECLARED = re.compile(r"^TECHNIQUES:(.*)$", re.MULTILINE)
 _LESSON = re.compile(r"^- lesson: (.*)$", re.MULTILINE)
 _NO_MESSAGE = "the compiler failed without an error message"
 
 
-def trial_edges(parents: Mapping[str, Parent], lessons: tuple[Lesson, ...]) -> Iterator[MeasuredEdge | Refused]:
+def trial_edges(parents: Mapping[str, Parent], document: KnowledgeDocument) -> Iterator[MeasuredEdge | Refused]:
     """Every judged reply, or why it is none."""
     judged = {row.id: row for row in read(ROWS, JudgedReply)}
     replies = {reply.id: reply.text for reply in read(REPLIES, GivenReply)}
-    texts = {lesson.text: lesson.id for lesson in lessons}
+    texts = {lesson.text: lesson.id for lesson in document.lessons}
     for number, prompt in enumerate(read(PROMPTS, AskedPrompt)):
         try:
             row = judged.get(prompt.id)
             if row is None:
                 raise Refused("it was not judged")
-            yield _edge(prompt, number, row, replies[prompt.id], parents, texts)
+            declared = declared_techniques(replies[prompt.id], document.techniques)
+            yield _edge(prompt, number, row, replies[prompt.id], parents, texts, declared)
         except Refused as refused:
             yield refused
 
@@ -51,12 +52,12 @@ def _edge(
     text: str,
     parents: Mapping[str, Parent],
     texts: Mapping[str, str],
+    declared: tuple[str, ...],
 ) -> MeasuredEdge:
     try:
         candidate = parse_candidate(text, None)
     except UnusableReply as error:
         raise Refused("the reply holds no kernel") from error
-    declared = _DECLARED.search(text)
     return MeasuredEdge(
         run=RUN,
         slot=f"{prompt.parent}/{prompt.id}",
@@ -65,7 +66,7 @@ def _edge(
         parent=parents[prompt.parent],
         candidate=candidate.source,
         asked=prompt.technique,
-        declared=tuple(re.findall(r"\w+", declared[1])) if declared else (),
+        declared=declared,
         stated=row.stated_speedup,
         outcome=outcome_of(row),
         model=MODEL,

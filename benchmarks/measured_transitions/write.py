@@ -34,7 +34,7 @@ RESULTS = Path(__file__).parents[2] / "docs" / "results" / "measured_transitions
 def edges(base: KnowledgeBase) -> Iterator[tuple[str, Iterable[MeasuredEdge | Refused]]]:
     """Name of a record -> its edges. Raises ProblemError, UsageError."""
     parents = {parent.id: parent for parent in profiled_parents()}
-    yield "content_trial", trial_edges(parents, base.document.lessons)
+    yield "content_trial", trial_edges(parents, base.document)
     for recording in RECORDINGS:
         name = f"recording_{recording.partition('.')[0]}"
         yield name, recorded_edges(data_dir() / "recordings" / recording, parents)

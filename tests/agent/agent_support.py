@@ -139,7 +139,7 @@ class CommentEvaluator:
             return evaluation.model_copy(update={"reason": f"it is a {verdict}", "log": "line 7: error: boom"})
         timing = _timing(source)
         compiled = re.search(r"// machine: (.*)", source)
-        evaluation.machine = json.loads(compiled[1]) if compiled else {}
+        evaluation.machine = {"instructions": 100, **(json.loads(compiled[1]) if compiled else {})}
         return evaluation.model_copy(
             update={
                 "timing": timing,

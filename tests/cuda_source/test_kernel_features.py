@@ -7,6 +7,7 @@ import time
 import pytest
 
 from kernelblaster.cuda_source.features import (
+    INSTRUCTIONS,
     Feature,
     confirmed,
     machine_counts,
@@ -46,11 +47,18 @@ def test_machine_code_has_the_last_word_on_what_it_can_show() -> None:
 
 def test_instructions_are_counted_by_what_they_show() -> None:
     vector = "LDG.E.128 R0, [R2.64] ;\nSTG.E.128 [R2.64], R0 ;"
-    listing = f"{vector}\nHGMMA.64x256x16.F32 R24, gdesc[UR4] ;\nUSETMAXREG.DEALLOC 0x28 ;"
+    listing = f"/*0000*/ {vector}\nHGMMA.64x256x16.F32 R24, gdesc[UR4] ;\n/*0040*/ USETMAXREG.DEALLOC 0x28 ;"
     counts = machine_counts(listing)
-    assert counts == {Feature.VECTOR_ACCESS: 2, Feature.WGMMA: 1, Feature.SET_REGISTERS: 1}
+    assert counts == {INSTRUCTIONS: 2, Feature.VECTOR_ACCESS: 2, Feature.WGMMA: 1, Feature.SET_REGISTERS: 1}
     assert shown_by(counts | {"of_another_version": 3}) == machine_features(listing)
-    assert shown_by({}) == frozenset()
+    assert shown_by({INSTRUCTIONS: 7}) == frozenset()
+
+
+def test_a_listing_without_instructions_refutes_nothing() -> None:
+    header = "Fatbin elf code:\n================\narch = sm_90a\n\tcode for sm_90a\n\t.target\tsm_90a\n"
+    assert machine_counts(header) is None
+    assert machine_counts("") is None
+    assert shown_by({}) is None, "what earlier versions stored of one"
     assert shown_by(None) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -87,12 +88,15 @@ def harness(builder: CandidateBuilder, problem: Problem) -> Harness:
 
 
 def listed(toolchain: Toolchain, problem: Problem, cache: Path, room: Path, said: str) -> dict[str, int] | None:
-    """What a build knows of machine code where cuobjdump is a shell script that says something."""
-    tool = room / "cuobjdump"
-    tool.write_text(f"#!/bin/sh\n{said}\n")
-    tool.chmod(0o755)
+    """What a build knows of machine code where shell scripts extract it, and say something of it."""
+    extracting = 'test "$1 $2 $3" = "-xelf all candidate.o" && echo code > candidate.1.sm_90a.cubin'
+    tools = {}
+    for name, text in (("cuobjdump", extracting), ("nvdisasm", said)):
+        tools[name] = room / name
+        tools[name].write_text(f"#!/bin/sh\n{text}\n")
+        tools[name].chmod(0o755)
     link = toolchain.cudart_link_args
-    recipes = Recipes(replace(toolchain, cuobjdump=tool), "sm_90a", link, keep_ptx=False)
+    recipes = Recipes(replace(toolchain, **tools), "sm_90a", link, keep_ptx=False)
     builder = CandidateBuilder(recipes, CandidateRules(), cache, jobs=1)
     machine = builder.program(CANDIDATE, builder.harness(problem, Precision.FP16)).machine
     return None if machine is None else dict(machine)
@@ -102,8 +106,37 @@ def listed(toolchain: Toolchain, problem: Problem, cache: Path, room: Path, said
 def test_machine_code_is_counted_where_a_tool_lists_it(
     toolchain: Toolchain, problem: Problem, own_cache: Callable[[], Path], tmp_path: Path
 ) -> None:
-    listing = 'echo "LDG.E.128 R0 ; HMMA.16816.F32 R4 ;"; test "$1 $2" = "-sass candidate.o" || exit 1'
-    assert listed(toolchain, problem, own_cache(), tmp_path, listing) == {"vector_access": 1, "mma_sync": 1}
+    lines = "/*0000*/ LDG.E.128 R0 ; /*0010*/ HMMA.16816.F32 R4 ; /*0020*/ EXIT ;"
+    listing = f'test "$1 $2" = "-c candidate.1.sm_90a.cubin" && echo "{lines}"'
+    counts = {"instructions": 3, "vector_access": 1, "mma_sync": 1}
+    assert listed(toolchain, problem, own_cache(), tmp_path, listing) == counts
+
+
+@pytest.mark.nvcc
+def test_a_listing_without_instructions_says_nothing(
+    toolchain: Toolchain, problem: Problem, own_cache: Callable[[], Path], tmp_path: Path
+) -> None:
+    """Headers alone come of a tool that fails half way; they refute nothing."""
+    header = 'printf "Fatbin elf code:\\n================\\narch = sm_90a\\n\\tcode for sm_90a\\n"'
+    assert listed(toolchain, problem, own_cache(), tmp_path, header) is None
+
+
+@pytest.mark.nvcc
+def test_real_tools_list_the_machine_code(
+    toolchain: Toolchain, problem: Problem, own_cache: Callable[[], Path]
+) -> None:
+    """In the sandbox of compilers, whose /proc is empty. Triton's wheel brings the tools, and so do toolkits."""
+    bundled = importlib.util.find_spec("triton")
+    beside = [] if bundled is None or bundled.origin is None else [Path(bundled.origin).parent / "backends/nvidia/bin"]
+    search = toolchain.search
+    tools = {name: search.executable(name, toolchain.root / "bin", *beside) for name in ("cuobjdump", "nvdisasm")}
+    if None in tools.values():
+        pytest.skip("needs cuobjdump and nvdisasm")
+    recipes = Recipes(replace(toolchain, **tools), "sm_90a", toolchain.cudart_link_args, keep_ptx=False)
+    builder = CandidateBuilder(recipes, CandidateRules(), own_cache(), jobs=1)
+    machine = builder.program(CANDIDATE, builder.harness(problem, Precision.FP16)).machine
+    assert machine is not None
+    assert machine["instructions"] > 10
 
 
 @pytest.mark.nvcc

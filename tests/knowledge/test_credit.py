@@ -11,7 +11,7 @@ from knowledge_samples import document, technique, transition
 
 from kernelblaster.cuda_source.features import Feature
 from kernelblaster.devices.metrics import Metric
-from kernelblaster.knowledge.credit import credits, done_technique, executed, gain_of, grown
+from kernelblaster.knowledge.credit import credits, declared_techniques, done_technique, executed, gain_of, grown
 from kernelblaster.knowledge.relearn import relearn
 from kernelblaster.knowledge.schema import FREE_FORM
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
@@ -90,3 +90,18 @@ def test_statistics_are_reckoned_anew_from_stored_transitions() -> None:
     assert {row.cell.technique: row.sums.sum_log for row in found.document.statistics} == pytest.approx(
         {"widen": math.log(2), "fuse": -math.log(2)}
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("tma_multicast, l2_prefetch", ("tma_multicast", "l2_prefetch")),
+        ("TMA multicast of the activations, L2-prefetch (64 KB, of the next tile)", ("tma_multicast", "l2_prefetch")),
+        ("`split_k`, from 3 tiles to 4, split_k", ("split_k",)),
+        ("", ()),
+    ],
+)
+def test_a_reply_declares_the_techniques_that_are_known(line: str, named: tuple[str, ...]) -> None:
+    known = {"tma", "tma_multicast", "l2_prefetch", "split_k", "tiles"}
+    assert declared_techniques(f"EXPECTED_SPEEDUP: 2\nTECHNIQUES: {line}\n```cuda\n```", known) == named
+    assert declared_techniques("no such line", known) == ()

@@ -9,6 +9,7 @@ import pytest
 from knowledge_samples import facts, transition
 
 from kernelblaster import learn_knowledge, read_knowledge
+from kernelblaster.agent.files import ProblemFiles
 from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig
 from kernelblaster.cuda_source.digest import source_digest
@@ -123,6 +124,35 @@ def test_an_experiment_brings_the_final_kernels_of_its_searches_and_not_what_it_
     learned = learn_knowledge([*KEPT, tmp_path])
     assert learned.counted == learn_knowledge(KEPT).counted + 1
     assert set(learned.base.document.cores) == {*shipped.cores, made}
+
+
+def test_an_experiment_is_credited_by_the_detectors_of_today(tmp_path: Path) -> None:
+    """What a run was credited with when it was made may have rested on a listing without instructions."""
+    shipped = read_knowledge().document
+    search = ProblemFiles(tmp_path / "model" / "level1" / "023_Softmax")
+    search.candidate_path("any").parent.mkdir(parents=True)
+    (tmp_path / "model" / "run.json").write_text("{}")
+    parent = search.put_candidate("void launch_gpu_implementation() {}")
+    candidate = search.put_candidate('void launch_gpu_implementation() { asm("wgmma.mma_async.sync.aligned"); }')
+    stored = transition("a", state=next(iter(shipped.states))).model_copy(
+        update={
+            "parent_sha256": parent,
+            "candidate_sha256": candidate,
+            "technique": "warp_specialization",
+            "declared": (),
+            "done": "launch_bounds_tuning",
+        }
+    )
+    store = KnowledgeStore(tmp_path / "optimization_database.json")
+    store.write(curated(shipped))
+    experience = Experience(store)
+    experience.record(stored)
+    experience.close()
+    (row,) = learn_knowledge([tmp_path]).base.document.statistics
+    assert row.cell.technique == "wgmma_tensor_cores"
+    search.candidate_path(parent).unlink()
+    (kept,) = learn_knowledge([tmp_path]).base.document.statistics
+    assert kept.cell.technique == "launch_bounds_tuning", "one kernel alone says nothing new"
 
 
 def test_learning_again_counts_nothing_twice() -> None:

@@ -25,6 +25,7 @@ from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.rows import read_outcome
 from kernelblaster.replay.files import read_transitions
 from kernelblaster.replay.transition import Transition
+from kernelblaster.runs.recredit import recredited
 
 KnowledgeSource = KnowledgeBase | Path | None
 """A knowledge base, its file, or None for the shipped one."""
@@ -117,7 +118,7 @@ def learn_knowledge(
 
     Args:
         sources: directories of experiments (`out/DATASET/PRECISION/EXPERIMENT`), which hold `experience.sqlite` and the
-            final kernels of their searches, and files of transitions (JSON lines).
+            kernels of their searches, by which transitions are credited anew, and files of transitions (JSON lines).
         definitions: where states, techniques and kernels come from; the shipped ones if None.
         split: only what was measured on problems of the shipped data set in this part is learned, so that the other
             part can say whether learning helps.
@@ -127,6 +128,7 @@ def learn_knowledge(
     """
     left_out = _families(without_families)
     ids = None if split is None else _problems_of(split)
+    document = _base(definitions).document
     transitions: list[Transition] = []
     cores: list[Core] = []
     for source in sources:
@@ -134,10 +136,10 @@ def learn_knowledge(
             transitions += read_transitions(source)
             continue
         experiment = _experiment(source)
-        transitions += stored_transitions(experiment).query()
+        transitions += recredited(experiment, stored_transitions(experiment).query(), document.techniques)
         cores += _cores_of(experiment)
     found = relearn(
-        _base(definitions).document,
+        document,
         transitions,
         cores,
         lambda problem, family: family not in left_out and (ids is None or problem in ids),

@@ -105,6 +105,10 @@ _MACHINE = {
     Feature.FAST_MATH: r"\bMUFU\b",
 }
 
+INSTRUCTIONS = "instructions"
+"""All of a listing, beside those of its features."""
+_INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,8}\*/")
+"""The address before each one."""
 _IN_SOURCE = {feature: re.compile(pattern) for feature, pattern in _SOURCE.items()}
 _IN_MACHINE = {feature: re.compile(pattern) for feature, pattern in _MACHINE.items()}
 MACHINE_FEATURES = frozenset(_IN_MACHINE)
@@ -123,15 +127,24 @@ def machine_features(listing: str) -> frozenset[Feature]:
     return frozenset(feature for feature, pattern in _IN_MACHINE.items() if pattern.search(listing))
 
 
-def machine_counts(listing: str) -> dict[Feature, int]:
-    """Instructions of a listing of machine code that show each feature; features that none shows are left out."""
-    found = {feature: len(pattern.findall(listing)) for feature, pattern in _IN_MACHINE.items()}
-    return {feature: count for feature, count in found.items() if count}
+def machine_counts(listing: str) -> dict[str, int] | None:
+    """Instructions of a listing of machine code that show each feature, and of all; what none shows is left out.
+
+    None where it lists no instruction: cuobjdump prints its header also where nvdisasm is missing.
+    """
+    instructions = len(_INSTRUCTION.findall(listing))
+    if not instructions:
+        return None
+    found = {str(feature): len(pattern.findall(listing)) for feature, pattern in _IN_MACHINE.items()}
+    return {INSTRUCTIONS: instructions, **{feature: count for feature, count in found.items() if count}}
 
 
 def shown_by(counts: Mapping[str, int] | None) -> frozenset[Feature] | None:
-    """Features of stored counts, those of other versions left out; None where there are none."""
-    return None if counts is None else frozenset(feature for feature in Feature if counts.get(feature))
+    """Features of stored counts, those of other versions left out; None where there are none.
+
+    Earlier versions stored no counts, rather than None, of a listing without instructions.
+    """
+    return frozenset(feature for feature in Feature if counts.get(feature)) if counts else None
 
 
 def confirmed(source: frozenset[Feature], machine: frozenset[Feature] | None) -> frozenset[Feature]:

@@ -13,6 +13,7 @@ the technique.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.schema import FREE_FORM, TechniqueEntry
 from kernelblaster.replay.transition import Transition
 
+_DECLARED = re.compile(r"^TECHNIQUES:(.*)$", re.MULTILINE)
 _BY_WEIGHT = (
     Feature.WGMMA,
     Feature.MMA_SYNC,
@@ -35,6 +37,22 @@ REBUILT = frozenset(_BY_WEIGHT)
 _GROWTH = 2
 """Times as many instructions from which a kernel does much more of something."""
 _ON_TENSOR_CORES = frozenset({Feature.WGMMA, Feature.MMA_SYNC})
+
+
+def declared_techniques(reply: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Known techniques that a reply's line `TECHNIQUES: a, b (what it did), c of more` names, in its order.
+
+    Between commas stands a name, with spaces or hyphens for underscores perhaps, and behind it what else it says.
+    """
+    found = _DECLARED.search(reply)
+    if found is None:
+        return ()
+    longest_first = sorted(known, key=len, reverse=True)
+    named = []
+    for part in found[1].split(","):
+        words = f"_{'_'.join(re.findall('[a-z0-9]+', part.lower()))}_"
+        named += [next((name for name in longest_first if words.startswith(f"_{name}_")), "")]
+    return tuple(dict.fromkeys(filter(None, named)))
 
 
 def gain_of(transition: Transition) -> float | None:
@@ -112,7 +130,7 @@ def what_was_done(parent: Written, candidate: Written, totals: Mapping[str, floa
     `totals`: counters of the candidate's profiled call, empty for none.
     """
     written = [source_features(source) for source, _ in (parent, candidate)]
-    compiled = parent[1] is not None and candidate[1] is not None
+    compiled = bool(parent[1] and candidate[1])
     machine = [counts if compiled else None for _, counts in (parent, candidate)]
     before, after = (confirmed(features, shown_by(counts)) for features, counts in zip(written, machine, strict=True))
     return Done(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,10 +14,8 @@ from kernelblaster.agent.slots import attempt_slot, step_slot
 from kernelblaster.agent.state import Attempt, Choice, FailureKind, RolloutState, StateUpdate, StepDiagnosis
 from kernelblaster.config import SearchPart
 from kernelblaster.evaluation.results import Evaluation, Verdict
-from kernelblaster.knowledge.credit import Done, done_technique, what_was_done
+from kernelblaster.knowledge.credit import Done, declared_techniques, done_technique, what_was_done
 from kernelblaster.replay.transition import Transition, metric_deltas, reward
-
-_DECLARED = re.compile(r"^TECHNIQUES:(.*)$", re.MULTILINE)
 
 
 async def record(state: RolloutState, runtime: Runtime[ProblemContext]) -> StateUpdate:
@@ -129,9 +126,9 @@ def _credited(transition: Transition, found: Done) -> Credited:
 
 
 def _declared(context: ProblemContext, state: RolloutState, attempt: Attempt) -> tuple[str, ...]:
-    """Techniques that the reply says it applied: its line `TECHNIQUES: a, b`."""
-    found = _DECLARED.search(context.files.reply_text(attempt_slot(context, state, attempt.number)) or "")
-    return tuple(re.findall(r"\w+", found[1])) if found else ()
+    """Techniques that the reply says it applied, of those that are known: its line `TECHNIQUES: a, b`."""
+    text = context.files.reply_text(attempt_slot(context, state, attempt.number)) or ""
+    return declared_techniques(text, context.experience.base().techniques)
 
 
 def _verdict(attempt: Attempt) -> Verdict:

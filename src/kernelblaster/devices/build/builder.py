@@ -62,7 +62,7 @@ from kernelblaster.problems.start import SHARED_PIECES
 from kernelblaster.sandbox.limits import CommandResult
 from kernelblaster.sandbox.process import Scratch
 
-_FORMAT = "kernelblaster-build-7"
+_FORMAT = "kernelblaster-build-8"
 _MAIN = "main.o"
 _CALLED = "kb_call_launcher"
 """What KB_DRIVER defines, and the program calls."""
@@ -171,7 +171,7 @@ class CandidateBuilder:
             self._recipes.compile_flags(harness.precision),
             self._link_identity(libraries),
             str(self._recipes.keep_ptx),
-            str(self._tools.cuobjdump),
+            f"{self._tools.cuobjdump} {self._tools.nvdisasm}",
             str(self._recipes.deferred_loading),
             self._policy.version,
             self._tools.version_text,
@@ -274,14 +274,13 @@ class CandidateBuilder:
         self._link(scratch, harness, libraries, symbols)
         kept = [name for name in ("candidate.ptx", "candidate.cubin") if self._take(scratch, name)]
         resources = parse_resources(log, lambda names: demangle(self._tools, names))
-        # cuobjdump prints at least a header of what it has read.
-        listing = tool_output(scratch / MACHINE_CODE)
+        listing = scratch / MACHINE_CODE
         return {
             "resources": [kernel.model_dump() for kernel in resources],
             "kept": kept,
             "hints": findings.hints,
             "own_streams": findings.own_streams,
-            "machine": machine_counts(listing) if listing else None,
+            "machine": None if is_cut_off(listing) else machine_counts(tool_output(listing)),
         }
 
     def _compile(self, scratch: Path, source: str, harness: Harness, libraries: tuple[Library, ...]) -> str:

@@ -102,10 +102,17 @@ class Recipes:
         )
 
     def list_machine_code(self) -> list[ToolStep]:
-        """candidate.o -> candidate.sass, its machine code for the GPU; nothing where cuobjdump is not installed."""
-        if self.tools.cuobjdump is None:
+        """candidate.o -> candidate.sass, its machine code for the GPU; nothing where the tools are not installed.
+
+        `cuobjdump -sass` looks for nvdisasm through /proc, which is not there: it would print headers alone.
+        """
+        if self.tools.cuobjdump is None or self.tools.nvdisasm is None:
             return []
-        return [ToolStep((str(self.tools.cuobjdump), "-sass", "candidate.o"), MACHINE_CODE, optional=True)]
+        each = 'for each in candidate.*.cubin; do "$0" -c "$each"; done'
+        return [
+            ToolStep((str(self.tools.cuobjdump), "-xelf", "all", "candidate.o"), "extracted.log", optional=True),
+            ToolStep(("/bin/sh", "-c", each, str(self.tools.nvdisasm)), MACHINE_CODE, optional=True),
+        ]
 
     def disassemble(self) -> list[ToolStep]:
         """candidate.o -> candidate.dis, its instructions, where nothing contains them."""

@@ -92,7 +92,7 @@ class Toolchain:
         cudart_static: `libcudart_static.a`.
         host_compiler: g++.
         objcopy, objdump, ld, cxxfilt: binutils.
-        cuobjdump, ncu, sanitizer: absent (None) where not installed.
+        cuobjdump, nvdisasm, ncu, sanitizer: absent (None) where not installed.
         search: where libraries that candidates may link are looked for.
     """
 
@@ -108,6 +108,7 @@ class Toolchain:
     ld: Path
     cxxfilt: Path
     cuobjdump: Path | None
+    nvdisasm: Path | None
     ncu: Path | None
     sanitizer: Path | None
     search: SearchPath
@@ -133,6 +134,7 @@ class Toolchain:
             ld=_required(search, "ld", "install binutils"),
             cxxfilt=_required(search, "c++filt", "install binutils"),
             cuobjdump=search.executable("cuobjdump", toolkit.root / "bin"),
+            nvdisasm=search.executable("nvdisasm", toolkit.root / "bin"),
             ncu=find_ncu(search),
             sanitizer=search.executable("compute-sanitizer", *_tool_dirs(search, "compute-sanitizer")),
             search=search,
@@ -141,7 +143,8 @@ class Toolchain:
     @property
     def directories(self) -> tuple[Path, ...]:
         """Where the toolchain lies: what a process must see to compile, profile, or load NVIDIA's libraries."""
-        tools = (self.nvcc, self.host_compiler, self.objcopy, self.ld, self.cuobjdump, self.ncu, self.sanitizer)
+        binutils = (self.objcopy, self.ld, self.cuobjdump, self.nvdisasm)
+        tools = (self.nvcc, self.host_compiler, *binutils, self.ncu, self.sanitizer)
         own = [directory for tool in tools if tool is not None for directory in installation(tool)]
         parts = (self.root, *self.include_dirs, *self.lib_dirs, self.cudart_static.parent, *self.search.wheel_roots())
         return tuple(dict.fromkeys((*own, *parts)))

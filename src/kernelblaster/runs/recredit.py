@@ -1,0 +1,70 @@
+"""Credit anew, from what a run has stored: kernels, machine code and counters, by the detectors of today.
+
+What a transition is credited with was decided by the version that made it. Detectors have been mended since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from kernelblaster.agent.files import ProblemFiles
+from kernelblaster.evaluation.results import Evaluation
+from kernelblaster.knowledge.credit import done_technique, what_was_done
+from kernelblaster.knowledge.schema import TechniqueEntry
+from kernelblaster.records.layout import RunLayout
+from kernelblaster.replay.transition import Transition
+
+
+def recredited(
+    experiment: Path, transitions: Iterable[Transition], techniques: Mapping[str, TechniqueEntry]
+) -> Iterator[Transition]:
+    """An experiment's transitions, credited anew; as they are where the run does not hold both kernels."""
+    runs = [RunLayout(experiment, record.parent) for record in sorted(experiment.glob("*/run.json"))]
+    searches = [_Kernels(directory) for run in runs for directory in run.problems()]
+    for transition in transitions:
+        holds = (one for one in searches if one.holds(transition))
+        search = next(holds, None)
+        yield transition if search is None else search.credited(transition, techniques)
+
+
+class _Kernels:
+    """The kernels of one search, and what was found of them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._files = ProblemFiles(directory)
+        self._found: dict[str, Evaluation] | None = None
+
+    def holds(self, transition: Transition) -> bool:
+        """Whether both kernels of a transition lie there."""
+        names = (transition.parent_sha256, transition.candidate_sha256)
+        return all(name is not None and self._files.candidate_path(name).is_file() for name in names)
+
+    def credited(self, transition: Transition, techniques: Mapping[str, TechniqueEntry]) -> Transition:
+        """The transition with what detectors find today."""
+        if transition.candidate_sha256 is None:
+            return transition
+        names = (transition.parent_sha256, transition.candidate_sha256)
+        sources = [self._files.candidate(name) for name in names]
+        parent, candidate = (self._evaluations().get(name) for name in names)
+        totals = candidate.profile.totals if candidate is not None and candidate.profile is not None else {}
+        machine = [None if one is None else one.machine for one in (parent, candidate)]
+        found = what_was_done((sources[0], machine[0]), (sources[1], machine[1]), totals)
+        done = done_technique(transition.technique, transition.declared, found.gained, techniques, found.more)
+        return transition.model_copy(update={"done": done, "gained": tuple(sorted(found.gained))})
+
+    def _evaluations(self) -> Mapping[str, Evaluation]:
+        """By SHA-256 of the source; of several the one with a profile. Those of other versions are left out."""
+        if self._found is None:
+            self._found = {}
+            for path in sorted(self._files.evaluation_path("any").parent.glob("*.json")):
+                try:
+                    one = Evaluation.model_validate_json(path.read_bytes())
+                except ValidationError:
+                    continue
+                known = self._found.get(one.source_sha256)
+                if known is None or known.profile is None:
+                    self._found[one.source_sha256] = one
+        return self._found

@@ -1,0 +1,85 @@
+// Three linear layers with a rectifier between each two: one tiled matrix product per layer.
+#include <kernelblaster/scalar.cuh>
+
+#include <cstdio>
+#include <cstdlib>
+
+constexpr int TILE = 16;  // outputs per side of a block
+constexpr int STEP = 64;  // elements of the inner extent staged at a time
+constexpr int THREADS = TILE * TILE;
+
+static void check(cudaError_t status) {
+    if (status != cudaSuccess) {
+        std::fprintf(stderr, "CUDA error: %s\n", cudaGetErrorString(status));
+        std::exit(1);
+    }
+}
+
+// The dot product of row `row` of x and row `col` of weight; called by all threads of a block.
+__device__ __forceinline__ float tile_dot(const scalar_t* x, const scalar_t* weight, int64_t rows, int64_t depth,
+                                          int64_t cols) {
+    __shared__ float x_tile[TILE][STEP];
+    __shared__ float weight_tile[TILE][STEP + 1];  // padded: threads of a warp read down a column
+    const int tx = threadIdx.x, ty = threadIdx.y, tid = ty * TILE + tx;
+    const int64_t row0 = static_cast<int64_t>(blockIdx.y) * TILE, col0 = static_cast<int64_t>(blockIdx.x) * TILE;
+    float sum = 0.0f;
+    for (int64_t k0 = 0; k0 < depth; k0 += STEP) {
+#pragma unroll
+        for (int j = 0; j < TILE * STEP / THREADS; ++j) {
+            const int r = (tid + j * THREADS) / STEP, c = (tid + j * THREADS) % STEP;
+            const int64_t k = k0 + c;
+            x_tile[r][c] = row0 + r < rows && k < depth ? to_float(x[(row0 + r) * depth + k]) : 0.0f;
+            weight_tile[r][c] = col0 + r < cols && k < depth ? to_float(weight[(col0 + r) * depth + k]) : 0.0f;
+        }
+        __syncthreads();
+#pragma unroll 16
+        for (int i = 0; i < STEP; ++i) sum += x_tile[ty][i] * weight_tile[tx][i];
+        __syncthreads();
+    }
+    return sum;
+}
+
+__global__ void __launch_bounds__(THREADS) linear_kernel(
+    scalar_t* output, const scalar_t* x, const scalar_t* weight, const scalar_t* bias, int64_t rows, int64_t depth,
+    int64_t cols, bool relu) {
+    const int64_t row = static_cast<int64_t>(blockIdx.y) * TILE + threadIdx.y;
+    const int64_t col = static_cast<int64_t>(blockIdx.x) * TILE + threadIdx.x;
+    const float sum = tile_dot(x, weight, rows, depth, cols);
+    if (row < rows && col < cols) {
+        const float value = sum + to_float(bias[col]);
+        output[row * cols + col] = from_float(relu ? fmaxf(value, 0.0f) : value);
+    }
+}
+
+// Grown on demand and kept, so that later calls allocate nothing.
+static scalar_t* workspace(int64_t count) {
+    static scalar_t* buffer = nullptr;
+    static int64_t capacity = 0;
+    if (count > capacity) {
+        check(cudaFree(buffer));
+        check(cudaMalloc(reinterpret_cast<void**>(&buffer), count * sizeof(scalar_t)));
+        capacity = count;
+    }
+    return buffer;
+}
+
+static void linear(scalar_t* output, const scalar_t* x, const void* weight, const void* bias, int64_t rows,
+                   int64_t depth, int64_t cols, bool relu) {
+    const dim3 blocks((cols + TILE - 1) / TILE, (rows + TILE - 1) / TILE);
+    linear_kernel<<<blocks, dim3(TILE, TILE)>>>(output, x, static_cast<const scalar_t*>(weight),
+                                                static_cast<const scalar_t*>(bias), rows, depth, cols, relu);
+    check(cudaGetLastError());
+}
+
+void launch_gpu_implementation(void* output, void* x, void* network_0_weight, void* network_0_bias,
+                               void* network_2_weight, void* network_2_bias, void* network_4_weight,
+                               void* network_4_bias, int64_t batch_size, int64_t input_size, int64_t layer_size1,
+                               int64_t layer_size2, int64_t output_size) {
+    scalar_t* hidden1 = workspace(batch_size * (layer_size1 + layer_size2));
+    scalar_t* hidden2 = hidden1 + batch_size * layer_size1;
+    linear(hidden1, static_cast<const scalar_t*>(x), network_0_weight, network_0_bias, batch_size, input_size,
+           layer_size1, true);
+    linear(hidden2, hidden1, network_2_weight, network_2_bias, batch_size, layer_size1, layer_size2, true);
+    linear(static_cast<scalar_t*>(output), hidden2, network_4_weight, network_4_bias, batch_size, layer_size2,
+           output_size, false);
+}

@@ -8,7 +8,11 @@ import pytest
 from budget_support import problem
 from fake_device import facts
 
+from kernelblaster.devices.emulated.known_gpus import facts_of
 from kernelblaster.evaluation.roofline import floor_us, peak_flops
+from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, read_times
+from kernelblaster.paths import data_dir
+from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, StandardWorkload
 
 BANDWIDTH = 1e9
@@ -84,3 +88,21 @@ def test_fp32_may_use_tensor_cores_in_several_products() -> None:
     assert peak_flops(known, Precision.FP32) == pytest.approx(165e12)
     assert peak_flops(known, Precision.BF16) == 990e12
     assert peak_flops(known.model_copy(update={"peak_flops": {}}), Precision.FP32) is None
+
+
+def test_nothing_that_was_measured_lies_below_its_floor() -> None:
+    """What comes nearest: PyTorch's fastest times beside the floors of their rows' day, which were higher."""
+    times = read_times(sorted((data_dir() / "baselines" / "h200").glob("*.jsonl"))).values()
+    nearest = sorted((row for row in times if row.best is not None and row.floor_us), key=_over_floor)[:12]
+    assert _over_floor(nearest[0]) < 1.1
+    for row in nearest:
+        known, asked = facts_of(row.gpu), find_problem(row.problem, data_dir() / "kernelbench-cuda")
+        assert known is not None
+        assert row.best is not None
+        assert row.best[1].us > floor_us(asked, row.workload, row.precision, known), row.problem
+
+
+def _over_floor(row: PytorchTimes) -> float:
+    assert row.best is not None
+    assert row.floor_us is not None
+    return row.best[1].us / row.floor_us

@@ -2,9 +2,10 @@
 
     floor = max( bytes that must move / peak bandwidth,  operations that must be done / peak rate )
 
-Bytes: every input and weight is read once from DRAM, for L2 is cold, but for inputs that a problem declares to be read
-in part (`Problem.partly_read`); outputs count only beyond the size of L2, where
-they may stay. Tensors with many zeros count by their share of other values: half a triangular matrix need not be read.
+Bandwidth: the data sheet's, which kernels that only read come near to and the fastest copy does not. Bytes: every input
+and weight is read once from DRAM, for L2 is cold, but for inputs that a problem declares to be read in part
+(`Problem.partly_read`); outputs count only beyond the size of L2, where they may stay. Tensors with many zeros count by
+their share of other values: half a triangular matrix need not be read.
 
 Operations count only where no algebra can save them: when the reference has exactly one matrix product or convolution
 and as many outputs as that operation has. A sum over the product, or a chain of products, may be rearranged: 0.
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.devices.peaks import highest_bandwidth
 from kernelblaster.evaluation.operations import operations
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import TORCH, Reference, load_reference, tensor_specs
@@ -35,7 +37,7 @@ def floor_us(problem: Problem, workload: str, precision: Precision, facts: Devic
     whole = [one for one in specs if one.role is not TensorRole.OUTPUT and one.name not in problem.partly_read]
     read = sum(spec.bytes * shares.get(spec.name, 1.0) for spec in whole)
     written = sum(spec.bytes for spec in specs if spec.role is TensorRole.OUTPUT)
-    seconds = (read + max(0, written - facts.l2_bytes)) / facts.peak_bandwidth
+    seconds = (read + max(0, written - facts.l2_bytes)) / highest_bandwidth(facts)
     peak = peak_flops(facts, precision)
     if peak is not None and not shares:
         outputs = sum(spec.elements for spec in specs if spec.role is TensorRole.OUTPUT)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import IntEnum
-from importlib.resources import files
 
 import pynvml
 
 from kernelblaster.devices.cuda.driver_api import DriverDevice
 from kernelblaster.devices.cuda.probe import GpuInfo
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.devices.peaks import peak_rates
 
 _SPECIFIC = {"sm_90": "sm_90a", "sm_100": "sm_100a"}
 """Architectures whose own instructions (wgmma, tensor copies) need the specific target."""
@@ -67,13 +66,12 @@ class _Peaks:
 
 def _peaks(gpu: GpuInfo, attributes: dict[_DeviceAttribute, int]) -> _Peaks:
     """Peak rates from the table, else upper bounds from clocks and widths."""
-    table = json.loads(files("kernelblaster.devices.cuda").joinpath("peaks.json").read_text())
-    for entry in table["gpus"]:
-        if entry["key"].lower() in gpu.name.lower():
-            copied = "copy_bandwidth" in entry
-            source = "bandwidth measured by a copy, FLOP/s data sheet" if copied else "data sheet"
-            return _Peaks(entry.get("copy_bandwidth", entry["bandwidth"]), entry["flops"], source)
-    return _derived_peaks(gpu, attributes)
+    known = peak_rates(gpu.name)
+    if known is None:
+        return _derived_peaks(gpu, attributes)
+    if known.copy_bandwidth is None:
+        return _Peaks(known.bandwidth, known.flops, "data sheet")
+    return _Peaks(known.copy_bandwidth, known.flops, "bandwidth measured by a copy, FLOP/s data sheet")
 
 
 def _derived_peaks(gpu: GpuInfo, attributes: dict[_DeviceAttribute, int]) -> _Peaks:

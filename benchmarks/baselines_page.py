@@ -44,6 +44,9 @@ products and convolutions, waves of tiles. Algebra, sparsity or a better algorit
 (`init.cu`) are plain and slow on purpose. Intervals, wall times, clocks and versions are in `data/baselines/`, and
 `kernelblaster problems show` tells them. Starts are timed in another sitting than PyTorch.
 
+Of fp32 convolutions PyTorch's times are those of cuDNN in TF32, its default. A kernel has to reach fp32's accuracy, for
+which three such products are taken; so these times may be shorter than the attainable ones.
+
 torch.compile's `reduce-overhead` copies inputs into buffers of its CUDA graph in every call, which counts.
 
 Marks: **(h)** more than half of the launches were not hidden, so that the time is the host's; **(e)** more than a tenth

@@ -91,7 +91,7 @@ def test_fp32_may_use_tensor_cores_in_several_products() -> None:
 
 
 def test_nothing_that_was_measured_lies_below_its_floor() -> None:
-    """What comes nearest: PyTorch's fastest times beside the floors of their rows' day, which were higher."""
+    """What comes nearest, of PyTorch's fastest times."""
     times = read_times(sorted((data_dir() / "baselines" / "h200").glob("*.jsonl"))).values()
     nearest = sorted((row for row in times if row.best is not None and row.floor_us), key=_over_floor)[:12]
     assert _over_floor(nearest[0]) < 1.1

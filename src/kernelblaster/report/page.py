@@ -24,6 +24,7 @@ from kernelblaster.report.search_tree import SearchTree, search_tree
 from kernelblaster.report.steps import StepView, step_views
 from kernelblaster.report.sweeps import SweepView, sweep_views
 from kernelblaster.report.techniques import TechniqueTable, technique_table
+from kernelblaster.report.winning_path import PathStep, winning_path
 
 SHIPPED_TOLD = (
     "PyTorch's times ship with KernelBlaster: measured on the same model of GPU, not in turns with these two kernels."
@@ -76,6 +77,8 @@ class ProblemView:
     roofline: Roofline | None
     counters: tuple[CounterRow, ...]
     diff: Diff | None
+    path: tuple[PathStep, ...]
+    """What each step on the way to the final kernel changed; empty where there is one alone."""
     hot_before: tuple[HotKernel, ...]
     hot_after: tuple[HotKernel, ...]
     workload: str
@@ -250,6 +253,7 @@ def _problem(record: ProblemRecord, row: ResultRow, summary: RunSummary, room: P
         roofline=roofline(record, summary.device),
         counters=counters(before, after),
         diff=side_by_side(start, final) if start is not None and final is not None else None,
+        path=winning_path(record),
         hot_before=hot_kernels(before, start),
         hot_after=hot_kernels(after, final),
         workload=record.row.workload or "",

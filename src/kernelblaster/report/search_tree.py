@@ -10,6 +10,7 @@ from kernelblaster.agent.events import Recalled
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.report.reading import ProblemRecord, ReportedStep
 from kernelblaster.report.scales import times
+from kernelblaster.report.winning_path import winning_steps
 
 LANE, LEFT, TOP = 34.0, 74.0, 30.0
 WIDTH = 1120.0
@@ -112,7 +113,7 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
         rollouts.setdefault(step.rollout, []).append(step)
     if not rollouts and record.recalled is None:
         return None
-    best = _way_to(record.final, record.steps)
+    best = frozenset(step.slot for step in winning_steps(record.final, record.steps))
     above = int(record.recalled is not None)
     longest = above + max((step.number for step in record.steps), default=0)
     grid = _Grid(min(WIDEST, max(NARROWEST, (WIDTH - LEFT - 116) / longest)), above)
@@ -239,22 +240,6 @@ def _curve(begin: tuple[float, float], end: tuple[float, float]) -> str:
         return f"M{x0:g} {y0:g}H{x1:g}"
     bend = min(x0 + 44, x1)
     return f"M{x0:g} {y0:g}C{bend:g} {y0:g} {x0:g} {y1:g} {bend:g} {y1:g}H{x1:g}"
-
-
-def _way_to(final: str | None, steps: Sequence[ReportedStep]) -> frozenset[str]:
-    """Slots of one chain of accepted steps from the start to the final kernel."""
-    way: list[str] = []
-    wanted, rollout = final, ""
-    accepted = [step for step in reversed(steps) if step.decided is not None and step.decided.accepted]
-    while wanted:
-        found = [step for step in accepted if step.candidate == wanted and step.slot not in way]
-        found.sort(key=lambda step: (step.rollout != rollout, step.number))
-        if not found:
-            break
-        step = found[0]
-        way.append(step.slot)
-        wanted, rollout = step.parent, step.rollout
-    return frozenset(way)
 
 
 def _title(step: ReportedStep) -> str:

@@ -12,20 +12,21 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 sys.path.append(str(Path(__file__).parent / "content_trial"))
 
-from analysis import contrast, outcomes
+from analysis import PAIRED_INDEX, contrast, outcomes
 from arms import DONOR_INDEX, Arm
 from rows import PROMPTS, ROWS, AskedPrompt, JudgedReply, read
 
 from kernelblaster.errors import UsageError
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.summary import RunSummary
+from kernelblaster.records.whole_run import recall
 from kernelblaster.report.parts import LEAST_PROBLEMS, RESAMPLES, SEED, part_rows, parts_account
 from kernelblaster.report.reading import ProblemRecord, read_problem
 
@@ -36,10 +37,10 @@ CHARACTERS_PER_TOKEN = 3.5
 
 def records_of(run: Path) -> tuple[RunSummary, list[ProblemRecord]]:
     """A run's searches. Raises UsageError for a run with modelled times."""
-    summary = RunSummary.model_validate_json((run / "summary.json").read_bytes())
+    layout = RunLayout(experiment=run.parent, run=run)
+    summary = recall(layout)
     if summary.emulated:
         raise UsageError(f"{run} was modelled: no result", hint="give runs on a GPU")
-    layout = RunLayout(experiment=run.parent, run=run)
     rows = summary.problems
     return summary, [read_problem(row, layout.run.joinpath(*row.directory.parts[-2:])) for row in rows]
 
@@ -87,7 +88,39 @@ def _run_lines(runs: Sequence[Path], found: Sequence[tuple[RunSummary, list[Prob
         "|---|---|---|---|---|---|---|",
     ]
     cells = [(one.part, one.told, one.steps, one.problems, one.gain, one.tokens, one.rate) for one in rows]
-    return [*lines, *(f"| {' | '.join(row)} |" for row in cells), ""]
+    return [*lines, *(f"| {' | '.join(row)} |" for row in cells), "", *_sweep_lines(runs, found)]
+
+
+def _sweep_lines(runs: Sequence[Path], found: Sequence[tuple[RunSummary, list[ProblemRecord]]]) -> list[str]:
+    """Seconds that a sweep timed each variant for, without building it and without waiting for the GPU."""
+    lines = [
+        "## Seconds of a sweep",
+        "",
+        "Timing one variant after it is built, while other processes of the search have the GPU in turns; references",
+        "and waiting are apart. Alone, a GPU test allows 0.3 s.",
+        "",
+        "| run | sweeps | variants timed | median seconds a variant | quartiles | most |",
+        "|---|---|---|---|---|---|",
+    ]
+    for run, (_, records) in zip(runs, found, strict=True):
+        each = [one for record in records for one in _seconds_of_sweeps(record)]
+        if len(each) > 1:
+            seconds = [one for one, _ in each]
+            low, middle, high = np.quantile(seconds, [0.25, 0.5, 0.75])
+            variants = sum(count for _, count in each)
+            told = f"{len(each)} | {variants} | {middle:.2f} | {low:.2f} to {high:.2f} | {max(seconds):.1f}"
+            lines.append(f"| `{run.parent.name}` | {told} |")
+    return [*lines, ""]
+
+
+def _seconds_of_sweeps(record: ProblemRecord) -> Iterator[tuple[float, int]]:
+    """Seconds per variant, and how many, of each sweep that says what its time went into."""
+    for step in record.steps:
+        for attempt in step.attempts:
+            swept = attempt.swept
+            timed = sum(point.found.median_us is not None for point in swept.points) if swept else 0
+            if swept is not None and timed and "time" in swept.stages:
+                yield swept.stages["time"] / timed, timed
 
 
 def _ablation_lines(
@@ -133,11 +166,11 @@ def _trial_lines() -> list[str]:
     """A donor core in single replies, from the content trial."""
     prompts = read(PROMPTS, AskedPrompt)
     judged = outcomes(prompts, read(ROWS, JudgedReply))
-    found = contrast("donor", judged, Arm.DONOR, Arm.KNOWLEDGE, index=DONOR_INDEX)
+    found = contrast("donor", judged, Arm.DONOR, Arm.KNOWLEDGE, indices={DONOR_INDEX, PAIRED_INDEX})
     if found is None or found.low is None or found.high is None:
         return []
     both = {one.parent for one in prompts if one.arm is Arm.DONOR}
-    asked = [one for one in prompts if one.parent in both and one.reply == DONOR_INDEX]
+    asked = [one for one in prompts if one.parent in both and one.reply in (DONOR_INDEX, PAIRED_INDEX)]
     lengths = {
         arm: float(np.mean([len(one.text) for one in asked if one.arm is arm])) for arm in (Arm.DONOR, Arm.KNOWLEDGE)
     }

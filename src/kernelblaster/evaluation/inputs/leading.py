@@ -36,6 +36,8 @@ _WIDEST, _FARTHEST = 2.0, 4.0
 _SHARE, _FEW_SHARE = (1 / 16, 1 / 2), 1 / 64
 """Of all energy, what the piece of the tensor has at least and at most; and where samples are so few that one of the
 normal ones holds it."""
+_AHEAD = 1.5
+"""Times as far as other elements that stand out; squares of it are within fp16 still."""
 _LEAST_TURN = 1 / 512
 _DISTURBED = 64
 """Samples at least, where there are so many."""
@@ -55,7 +57,9 @@ class Burst(IntEnum):
     """A short piece lies far above or below the rest."""
     ELEMENT = 2
     """One element stands out."""
-    NOWHERE = 3
+    FIRST = 3
+    """The first element does, by more: who takes it for a usual one, and differences from it, cancels most digits."""
+    NOWHERE = 4
     """It stays as it was drawn."""
 
 
@@ -268,7 +272,8 @@ def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator, plac
         return
     rows = _samples(part)
     spread, most = float(rows.std(correction=0)), _WIDEST * factor
-    for number, row in enumerate(rows[:: max(rows.shape[0] // _DISTURBED, 1)]):
+    # Few samples have few kinds: which, nobody knows.
+    for number, row in enumerate(rows[:: max(rows.shape[0] // _DISTURBED, 1)], places.randrange(len(Burst))):
         # As short as can be two times of three: who looks at an eighth of the tiles sees most longer ones.
         height = most * min(_LEAST_FACTOR / most, 1.0) ** max(places.uniform(-2.0, 1.0), 0.0)
         if number % len(Burst) != Burst.NOWHERE:
@@ -281,6 +286,8 @@ def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator, plac
                 row[start:stop] += spread * (height if start % 2 else -height)
             case Burst.ELEMENT:
                 row[start] += spread * most
+            case Burst.FIRST:
+                row[0] += spread * most * _AHEAD
 
 
 def _turn(part: torch.Tensor, places: Random) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelblaster.cuda_source.features import machine_counts
 from kernelblaster.devices.base import Harness
 from kernelblaster.devices.build.builder import CandidateBuilder
 from kernelblaster.devices.build.policy import CompiledCandidate, ObjectFindings
@@ -89,7 +90,7 @@ def harness(builder: CandidateBuilder, problem: Problem) -> Harness:
 
 def listed(toolchain: Toolchain, problem: Problem, cache: Path, room: Path, said: str) -> dict[str, int] | None:
     """What a build knows of machine code where shell scripts extract it, and say something of it."""
-    extracting = 'test "$1 $2 $3" = "-xelf all candidate.o" && echo code > candidate.1.sm_90a.cubin'
+    extracting = 'test "$1 $2 $3" = "-xelf all ../candidate.o" && echo code > candidate.1.sm_90a.cubin'
     tools = {}
     for name, text in (("cuobjdump", extracting), ("nvdisasm", said)):
         tools[name] = room / name
@@ -117,6 +118,8 @@ def test_a_listing_without_instructions_says_nothing(
     toolchain: Toolchain, problem: Problem, own_cache: Callable[[], Path], tmp_path: Path
 ) -> None:
     """Headers alone come of a tool that fails half way; they refute nothing."""
+    half = "echo '/*0000*/ EXIT ;'; exit 3"
+    assert listed(toolchain, problem, own_cache(), tmp_path, half) is None
     header = 'printf "Fatbin elf code:\\n================\\narch = sm_90a\\n\\tcode for sm_90a\\n"'
     assert listed(toolchain, problem, own_cache(), tmp_path, header) is None
 
@@ -132,11 +135,12 @@ def test_real_tools_list_the_machine_code(
     tools = {name: search.executable(name, toolchain.root / "bin", *beside) for name in ("cuobjdump", "nvdisasm")}
     if None in tools.values():
         pytest.skip("needs cuobjdump and nvdisasm")
-    recipes = Recipes(replace(toolchain, **tools), "sm_90a", toolchain.cudart_link_args, keep_ptx=False)
+    recipes = Recipes(replace(toolchain, **tools), "sm_90a", toolchain.cudart_link_args)
     builder = CandidateBuilder(recipes, CandidateRules(), own_cache(), jobs=1)
-    machine = builder.program(CANDIDATE, builder.harness(problem, Precision.FP16)).machine
-    assert machine is not None
-    assert machine["instructions"] > 10
+    build = builder.program(CANDIDATE, builder.harness(problem, Precision.FP16))
+    assert build.cubin is not None, "what nvcc keeps is still there"
+    whole = subprocess.run([str(tools["nvdisasm"]), "-c", str(build.cubin)], capture_output=True, text=True, check=True)
+    assert build.machine == machine_counts(whole.stdout)
 
 
 @pytest.mark.nvcc

@@ -12,6 +12,8 @@ import pytest
 import torch
 from budget_support import RELU_SLUG, reduced
 from fake_device import facts
+from torch._inductor.runtime.benchmarking import benchmarker
+from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
 from kernelblaster.devices.base import TimingSample
 from kernelblaster.devices.facts import DeviceFacts, GpuReading
@@ -145,21 +147,23 @@ def test_what_is_compiled_ahead_has_not_run_and_is_not_compiled_again() -> None:
 
 
 @pytest.mark.slow
-def test_a_compiler_holds_the_device_while_it_times_what_it_chooses_among() -> None:
-    device, timed = Cpu(), list[bool]()
+def test_a_compiler_holds_the_device_while_it_times_what_it_chooses_among(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, timed, measure = Cpu(), list[bool](), AlgorithmSelectorCache.__dict__["benchmark_in_current_process"]
 
-    @contextmanager
-    def held() -> Iterator[None]:
-        with device.held():
-            timed.append(device.holder)
-            yield
+    def watched(*given: Any, **named: Any) -> Any:
+        timed.append(device.holder)
+        return measure.__get__(None, AlgorithmSelectorCache)(*given, **named)
 
+    monkeypatch.setattr(AlgorithmSelectorCache, "benchmark_in_current_process", staticmethod(watched))
+    patched = AlgorithmSelectorCache.__dict__["benchmark_in_current_process"]
     module, inputs = torch.nn.Linear(512, 512).eval(), [torch.randn(64, 512)]
     torch.compiler.reset()
     with torch._inductor.config.patch(freezing=True, force_disable_caches=True):
-        call = compile_ahead(module, inputs, TorchMode.MAX_AUTOTUNE, held)
+        call = compile_ahead(module, inputs, TorchMode.MAX_AUTOTUNE, device.held)
         assert timed == [True]
         assert not device.holder
         with torch.inference_mode():
             torch.testing.assert_close(call(*inputs), module(*inputs))
         assert timed == [True], "what is compiled measures nothing for itself"
+    assert AlgorithmSelectorCache.__dict__["benchmark_in_current_process"] is patched, "all is as it was"
+    assert "benchmark_gpu" not in vars(benchmarker)

@@ -9,11 +9,13 @@ from budget_support import problem
 from fake_device import facts
 
 from kernelblaster.devices.emulated.known_gpus import facts_of
+from kernelblaster.devices.peaks import highest_bandwidth
 from kernelblaster.evaluation.roofline import floor_us, peak_flops
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, read_times
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import find_problem
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, StandardWorkload
+from ptxemu.model.architecture import gpu_model, gpu_names
 
 BANDWIDTH = 1e9
 
@@ -100,6 +102,14 @@ def test_nothing_that_was_measured_lies_below_its_floor() -> None:
         assert known is not None
         assert row.best is not None
         assert row.best[1].us > floor_us(asked, row.workload, row.precision, known), row.problem
+
+
+@pytest.mark.parametrize("name", gpu_names())
+def test_no_kernel_of_a_known_gpu_is_faster_than_its_memory(name: str) -> None:
+    """Of a real one, whose name the driver tells, and of an emulated one."""
+    gpu = gpu_model(name).gpu
+    known = facts().model_copy(update={"name": gpu.name, "peak_bandwidth": gpu.dram_copy})
+    assert highest_bandwidth(known) >= 0.999 * gpu.dram_peak
 
 
 def _over_floor(row: PytorchTimes) -> float:

@@ -96,7 +96,7 @@ def test_statistics_are_reckoned_anew_from_stored_transitions() -> None:
     ("line", "named"),
     [
         ("tma_multicast, l2_prefetch", ("tma_multicast", "l2_prefetch")),
-        ("TMA multicast of the activations, L2-prefetch (64 KB, of the next tile)", ("tma_multicast", "l2_prefetch")),
+        ("TMA multicast of the weights, L2-prefetch (64 KB, tma, next tile)", ("tma_multicast", "l2_prefetch")),
         ("`split_k`, from 3 tiles to 4, split_k", ("split_k",)),
         ("", ()),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +19,7 @@ def test_each_item_is_given_out_once_but_those_that_are_not_begun(
 ) -> None:
     batches = [[(place, n) for n, _ in enumerate(batch)] for place, batch in enumerate(numbers)]
 
-    def all_but_some(batch: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    def all_but_some(batch: Sequence[tuple[int, int]], wanted: Callable[[], bool]) -> Iterator[tuple[int, int]]:
         yield from (item for item in reversed(batch) if sum(item) % dropped == 0)
 
     found = [item for some in CompileQueue(all_but_some, stragglers).ready(batches) for item in some]
@@ -29,7 +29,7 @@ def test_each_item_is_given_out_once_but_those_that_are_not_begun(
 def test_a_straggler_comes_with_a_later_batch() -> None:
     release = threading.Event()
 
-    def slowly(batch: Sequence[str]) -> Iterator[str]:
+    def slowly(batch: Sequence[str], wanted: Callable[[], bool]) -> Iterator[str]:
         yield from (item for item in batch if item != "slow")
         if "slow" in batch:
             assert release.wait(10)
@@ -44,13 +44,41 @@ def test_a_straggler_comes_with_a_later_batch() -> None:
 
 
 def test_without_stragglers_a_batch_is_whole_before_any_of_it_is_given_out() -> None:
-    assert list(CompileQueue(iter, stragglers=0).ready([[1, 2, 3], [4]])) == [[1, 2, 3], [4]]
+    assert list(CompileQueue(lambda batch, wanted: batch, stragglers=0).ready([[1, 2, 3], [4]])) == [[1, 2, 3], [4]]
 
 
-def test_what_a_compiler_raises_is_raised_where_it_is_waited_for() -> None:
-    def fail(batch: Sequence[int]) -> Iterator[int]:
-        yield batch[0]
+@pytest.mark.parametrize("given_before", [0, 1, 2])
+def test_what_a_compiler_raises_comes_after_what_it_had_ready(given_before: int) -> None:
+    def fail(batch: Sequence[int], wanted: Callable[[], bool]) -> Iterator[int]:
+        yield from batch[:given_before]
         raise OSError("no processes left")
 
+    ready, found = CompileQueue(fail, stragglers=1).ready([[1, 2]]), list[int]()
+
+    def take_all() -> None:
+        for some in ready:
+            found.extend(some)
+
     with pytest.raises(OSError, match="no processes left"):
-        list(CompileQueue(fail, stragglers=0).ready([[1, 2]]))
+        take_all()
+    assert found == [1, 2][:given_before]
+
+
+def test_who_stops_asking_has_nothing_more_begun() -> None:
+    begun, go_on, ended = list[int](), threading.Event(), threading.Event()
+
+    def one_after_the_other(batch: Sequence[int], wanted: Callable[[], bool]) -> Iterator[int]:
+        for item in batch:
+            if not wanted():
+                break
+            begun.append(item)
+            yield item
+            assert go_on.wait(10)
+        ended.set()
+
+    ready = CompileQueue(one_after_the_other, stragglers=2).ready([[1, 2, 3]])
+    assert next(ready) == [1]
+    ready.close()
+    go_on.set()
+    assert ended.wait(10)
+    assert begun == [1]

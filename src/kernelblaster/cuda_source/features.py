@@ -123,14 +123,14 @@ def source_features(source: str) -> frozenset[Feature]:
 
 
 def machine_features(listing: str) -> frozenset[Feature]:
-    """Features that a listing of machine code (`cuobjdump -sass`, or opcodes alone) contains."""
+    """Features that a listing of machine code (of nvdisasm, or opcodes alone) contains."""
     return frozenset(feature for feature, pattern in _IN_MACHINE.items() if pattern.search(listing))
 
 
 def machine_counts(listing: str) -> dict[str, int] | None:
     """Instructions of a listing of machine code that show each feature, and of all; what none shows is left out.
 
-    None where it lists no instruction: cuobjdump prints its header also where nvdisasm is missing.
+    None where it lists no instruction: a tool that fails may have printed headers before.
     """
     instructions = len(_INSTRUCTION.findall(listing))
     if not instructions:

@@ -49,7 +49,7 @@ def declared_techniques(reply: str, known: Iterable[str]) -> tuple[str, ...]:
         return ()
     longest_first = sorted(known, key=len, reverse=True)
     named = []
-    for part in found[1].split(","):
+    for part in re.sub(r"\([^)]*\)?", "", found[1]).split(","):
         words = f"_{'_'.join(re.findall('[a-z0-9]+', part.lower()))}_"
         named += [next((name for name in longest_first if words.startswith(f"_{name}_")), "")]
     return tuple(dict.fromkeys(filter(None, named)))

@@ -1,9 +1,9 @@
 """Times PyTorch on many problems in several processes, and resumes where it stopped.
 
 Some rows at a time: all cores compile them, into Inductor's caches, which are kept between calls; then few processes
-trace them again and sample, one at a time, while none but the slowest compile, so that hardly anything takes the host
-from what is timed. Each row is one line of a JSONL file (`evaluation.timing.pytorch_times`), written as soon as it is
-measured.
+trace them again and sample, one at a time, while two that take long may compile on, so that hardly anything takes the
+host from what is timed. Each row is one line of a JSONL file (`evaluation.timing.pytorch_times`), written as soon as it
+is measured.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,14 +28,14 @@ from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.tags import Tag
 from kernelblaster.runs.compile_queue import CompileQueue
 from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, TorchMemoryFull, compile_modes, measure_times
-from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool, run_all
+from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
 
 if TYPE_CHECKING:
     from kernelblaster.devices.cuda.probe import GpuInfo
 
 LIMIT_S = 480.0
-"""Of one problem in one precision at one size, compilation included."""
+"""Of one problem in one precision at one size, compilation and waiting for the GPU included."""
 AUTOTUNED = frozenset(
     {Tag.MATMUL, Tag.CONV, Tag.CONV_TRANSPOSE, Tag.DEPTHWISE, Tag.ATTENTION, Tag.RECURRENT, Tag.NETWORK}
 )
@@ -43,8 +44,8 @@ SAMPLERS = 3
 """Processes that trace and sample: one holds the GPU, the others have the next rows ready."""
 _AT_ONCE = 2
 """Rows per process that are compiled before they are sampled."""
-_STRAGGLERS = 4
-"""One of so many compiling processes may still compile while others' rows are sampled."""
+STRAGGLERS = 2
+"""Processes that may still compile while others' rows are sampled."""
 _GUESSED_S = {1: 3.0, 2: 6.0, 3: 20.0}
 """What a problem of a level takes, roughly; the order alone rests on it."""
 
@@ -143,7 +144,7 @@ def time_pytorch(
     Args:
         plan: what is timed.
         records: JSON lines; its directory is made.
-        tell: told what takes time.
+        tell: told what takes time, from several threads.
         gpu: that the workers work on; that of this machine if None.
         workers, compilers: make pools of that many processes, which sample and which compile.
 
@@ -228,27 +229,39 @@ def _timed(
     def may_begin() -> bool:
         return time.monotonic() < deadline
 
-    def compiled(some: Sequence[TimesItem]) -> Iterator[TimesItem]:
-        ahead = [item for item in some if plan.jobs > 1 and not AHEAD.isdisjoint(item.modes)]
-        yield from (item for item in some if item not in ahead and may_begin())
-        for number, (item, _) in enumerate(compilers(plan.jobs).run(ahead, may_begin), 1):
+    def compiled(some: Sequence[TimesItem], wanted: Callable[[], bool]) -> Iterator[TimesItem]:
+        ahead = [item for item in some if _is_compiled_ahead(item, plan)]
+        yield from (item for item in some if item not in ahead)
+        begun = compilers(plan.jobs).run(ahead, lambda: may_begin() and wanted())
+        for number, (item, _) in enumerate(begun, 1):
             tell(f"compiling ({number} of {len(ahead)})")
             yield item
 
-    done, step = 0, max(_AT_ONCE * plan.jobs, 1)
+    def sampled(
+        some: Sequence[TimesItem], samplers: int
+    ) -> Iterator[tuple[TimesItem, PytorchTimes | Failed | WorkerLost]]:
+        # What was compiled was begun: it is finished.
+        for begun in (True, False):
+            group = [item for item in some if _is_compiled_ahead(item, plan) is begun]
+            yield from workers(samplers).run(group, (lambda: True) if begun else may_begin)
+
+    done, step, crowded = 0, max(_AT_ONCE * plan.jobs, 1), list[TimesItem]()
     batches = (items[begun : begun + step] for begun in range(0, len(items), step))
-    for some in CompileQueue(compiled, plan.jobs // _STRAGGLERS).ready(batches):
-        results = run_all(
-            some,
-            workers,
-            jobs=min(plan.jobs, SAMPLERS),
-            minutes=None,
-            again_alone=lambda found: isinstance(found, Failed) and found.out_of_memory,
-        )
-        for item, found in results:
+    queue = CompileQueue(compiled, STRAGGLERS if plan.jobs > STRAGGLERS else 0)
+    groups = ((some, min(plan.jobs, SAMPLERS)) for some in queue.ready(batches))
+    for some, samplers in chain(groups, [(crowded, 1)]):
+        for item, found in sampled(tuple(some), samplers):
+            if samplers > 1 and isinstance(found, Failed) and found.out_of_memory:
+                crowded.append(item)  # once more when nothing else holds memory
+                continue
             done += 1
             tell(f"{item.problem.id} {item.precision} {item.workload} ({done} of {len(items)})")
             yield found if isinstance(found, PytorchTimes) else _without_times(item, gpu, found)
+
+
+def _is_compiled_ahead(item: TimesItem, plan: TimesPlan) -> bool:
+    """One process compiles for itself, while it measures."""
+    return plan.jobs > 1 and not AHEAD.isdisjoint(item.modes)
 
 
 def _without_times(item: TimesItem, gpu: GpuInfo, failed: Failed | WorkerLost) -> PytorchTimes:

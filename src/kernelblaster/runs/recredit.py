@@ -23,10 +23,12 @@ def recredited(
 ) -> Iterator[Transition]:
     """An experiment's transitions, credited anew; as they are where the run does not hold both kernels."""
     runs = [RunLayout(experiment, record.parent) for record in sorted(experiment.glob("*/run.json"))]
-    searches = [_Kernels(directory) for run in runs for directory in run.problems()]
+    searches: dict[str, list[_Kernels]] = {}
+    for directory in (directory for run in runs for directory in run.problems()):
+        problem = f"{directory.parent.name}/{directory.name.partition('_')[0]}"
+        searches.setdefault(problem, []).append(_Kernels(directory))
     for transition in transitions:
-        holds = (one for one in searches if one.holds(transition))
-        search = next(holds, None)
+        search = next((one for one in searches.get(transition.problem, ()) if one.holds(transition)), None)
         yield transition if search is None else search.credited(transition, techniques)
 
 
@@ -56,7 +58,7 @@ class _Kernels:
         return transition.model_copy(update={"done": done, "gained": tuple(sorted(found.gained))})
 
     def _evaluations(self) -> Mapping[str, Evaluation]:
-        """By SHA-256 of the source; of several the one with a profile. Those of other versions are left out."""
+        """By SHA-256 of the source; of several the one of which most is known. Those of other versions are left out."""
         if self._found is None:
             self._found = {}
             for path in sorted(self._files.evaluation_path("any").parent.glob("*.json")):
@@ -65,6 +67,10 @@ class _Kernels:
                 except ValidationError:
                     continue
                 known = self._found.get(one.source_sha256)
-                if known is None or known.profile is None:
+                if known is None or _told(one) > _told(known):
                     self._found[one.source_sha256] = one
         return self._found
+
+
+def _told(evaluation: Evaluation) -> int:
+    return bool(evaluation.machine) + (evaluation.profile is not None)

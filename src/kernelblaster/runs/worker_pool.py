@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -23,6 +24,8 @@ Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 _POLL_S = 0.5
 _THREADS = "OMP_NUM_THREADS"
+_STARTING = threading.Lock()
+"""Held while a process starts with an environment of its own: pools of several threads share that of this process."""
 
 
 @dataclass(frozen=True)
@@ -217,14 +220,15 @@ def run_all(
 @contextmanager
 def _threads_of_each(workers: int) -> Iterator[None]:
     """Processes started meanwhile compute on their share of the cores, unless the user has said on how many."""
-    if _THREADS in os.environ:
-        yield
-        return
-    os.environ[_THREADS] = str(max(len(os.sched_getaffinity(0)) // workers, 1))
-    try:
-        yield
-    finally:
-        os.environ.pop(_THREADS, None)
+    with _STARTING:
+        if _THREADS in os.environ:
+            yield
+            return
+        os.environ[_THREADS] = str(max(len(os.sched_getaffinity(0)) // workers, 1))
+        try:
+            yield
+        finally:
+            os.environ.pop(_THREADS, None)
 
 
 def _serve(function: Callable[[Item], Result], pipe: Connection) -> None:

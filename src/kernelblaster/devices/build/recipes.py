@@ -24,6 +24,9 @@ from kernelblaster.problems.problem import Precision
 
 PROGRAM, INITIALISER, _LIBRARY = "program", "initialise.o", "candidate.so"
 MACHINE_CODE = "candidate.sass"
+_LISTING = f"""mkdir listed && cd listed && "$0" -xelf all ../candidate.o > extracted.log &&
+for each in *.cubin; do "$1" -c "$each" || exit 1; done > listing && mv listing ../{MACHINE_CODE}"""
+"""All code of an object or nothing: half of it would refute what the other half has. Apart from what nvcc keeps."""
 COMPILER_LOG = "compiler.log"
 """What nvcc says of a candidate: a file, for its warnings may be many, and what ptxas says comes last."""
 _HARDENED = "-Wl,-z,relro,-z,now,-z,noexecstack"
@@ -108,11 +111,8 @@ class Recipes:
         """
         if self.tools.cuobjdump is None or self.tools.nvdisasm is None:
             return []
-        each = 'for each in candidate.*.cubin; do "$0" -c "$each"; done'
-        return [
-            ToolStep((str(self.tools.cuobjdump), "-xelf", "all", "candidate.o"), "extracted.log", optional=True),
-            ToolStep(("/bin/sh", "-c", each, str(self.tools.nvdisasm)), MACHINE_CODE, optional=True),
-        ]
+        tools = (str(self.tools.cuobjdump), str(self.tools.nvdisasm))
+        return [ToolStep(("/bin/sh", "-c", _LISTING, *tools), optional=True)]
 
     def disassemble(self) -> list[ToolStep]:
         """candidate.o -> candidate.dis, its instructions, where nothing contains them."""

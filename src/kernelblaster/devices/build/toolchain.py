@@ -143,8 +143,8 @@ class Toolchain:
     @property
     def directories(self) -> tuple[Path, ...]:
         """Where the toolchain lies: what a process must see to compile, profile, or load NVIDIA's libraries."""
-        binutils = (self.objcopy, self.ld, self.cuobjdump, self.nvdisasm)
-        tools = (self.nvcc, self.host_compiler, *binutils, self.ncu, self.sanitizer)
+        building = (self.nvcc, self.host_compiler, self.objcopy, self.ld)
+        tools = (*building, self.cuobjdump, self.nvdisasm, self.ncu, self.sanitizer)
         own = [directory for tool in tools if tool is not None for directory in installation(tool)]
         parts = (self.root, *self.include_dirs, *self.lib_dirs, self.cudart_static.parent, *self.search.wheel_roots())
         return tuple(dict.fromkeys((*own, *parts)))

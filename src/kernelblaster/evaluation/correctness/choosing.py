@@ -104,8 +104,8 @@ class _Kitchen:
 
     def _may_be_luck(self, recipe: Recipe) -> bool:
         """Whether scores that a later layer chooses among may be rounded to a tie: large ones, in fp32 coarse ones."""
-        scores = Distribution.COARSE if self._key.precision is Precision.FP32 else Distribution.LARGE
-        return _layers(self._specs) > 1 and recipe.distribution is scores
+        suspect = Distribution.COARSE if self._key.precision is Precision.FP32 else Distribution.LARGE
+        return _layers(self._specs) > 1 and recipe.distribution is suspect
 
     def _defines(self, drawn: Draw, recipe: Recipe, expected: ReferenceOutput) -> bool:
         if self._leading is None:

@@ -46,8 +46,9 @@ if TYPE_CHECKING:
     from kernelblaster.problems.problem import Problem
     from kernelblaster.problems.reference import Reference
 
-DEEP = 16
-"""Layers beyond which weights of one size, whatever their number, amplify roundings more than results can show."""
+DEEP_NETWORK = 16
+"""Layers beyond which coarse weights keep their layer's size, or they would amplify a rounding in each; and beyond
+which two results of PyTorch say little of what roundings cost."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,8 @@ def _draw_on(
         }
         add_outlier(weights, distribution)
         if distribution is Distribution.COARSE:
-            given, layers = ([tensor.shape for tensor in some.values()] for some in (inputs, weights))
-            deep = layers_of(given, layers) > DEEP
+            shapes = ([tensor.shape for tensor in some.values()] for some in (inputs, weights))
+            deep = layers_of(*shapes) > DEEP_NETWORK
             weights = {name: _coarse(value, scaled=deep) for name, value in weights.items()}
     mixed = leading if distribution is Distribution.MIXED else None
     return Draw(reference.problem, module, inputs, weights, mixed)
@@ -154,10 +155,10 @@ def _special_input(
 ) -> Leading | None:
     """The input that alone gets masks or a mixture; None where none may."""
     leading = leading_input(specs) if distribution in (Distribution.MASKED, Distribution.MIXED) else None
-    return leading if leading is not None and _may_change(problem, leading.name, inputs[leading.name]) else None
+    return leading if leading is not None and may_change(problem, leading.name, inputs[leading.name]) else None
 
 
-def _may_change(problem: Problem, name: str, tensor: torch.Tensor) -> bool:
+def may_change(problem: Problem, name: str, tensor: torch.Tensor) -> bool:
     """Whether an input holds numbers without structure, each of which may be another."""
     return tensor.is_floating_point() and permitted_perturbation(problem, name, tensor) is PerturbationKind.SHIFT
 
@@ -174,7 +175,7 @@ def _accompany(
     places = places_of(generator)
     one_number = not next(spec.shape for spec in specs if spec.role is TensorRole.OUTPUT)
     for name, tensor in inputs.items():
-        if (leading is None or name != leading.name) and _may_change(problem, name, tensor):
+        if (leading is None or name != leading.name) and may_change(problem, name, tensor):
             hard = accompany(tensor.float(), exponent, generator, places, tensor.dtype, one_number=one_number)
             inputs[name] = hard.to(tensor.dtype)
 
@@ -182,7 +183,7 @@ def _accompany(
 def _burst(problem: Problem, inputs: dict[str, torch.Tensor], exponent: int, places: Random) -> None:
     """Each input that may change gets a piece that decides sums over it, larger by 2 to the `exponent`."""
     for name, tensor in inputs.items():
-        if _may_change(problem, name, tensor):
+        if may_change(problem, name, tensor):
             values = tensor.float().contiguous()
             inputs[name] = burst(values.clone(), values, 2.0**exponent, values.numel(), places).to(tensor.dtype)
 

@@ -12,7 +12,7 @@ import torch
 
 from kernelblaster.evaluation.correctness.error_scale import ErrorScale, Losses, fits, row_length
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
-from kernelblaster.evaluation.correctness.input_draws import DEEP, Draw
+from kernelblaster.evaluation.correctness.input_draws import DEEP_NETWORK, Draw, may_change
 from kernelblaster.evaluation.correctness.long_sums import LongestSum, drifts
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
 from kernelblaster.evaluation.correctness.widening import Jittered, Widened
@@ -99,7 +99,7 @@ def solve(
         with nullcontext() if drawn.mixed is None else longest:
             references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
-        plain = cache(lambda kind, number: _plain(drawn, kind, device, number, moved=kind is exact))
+        plain = cache(lambda kind, rounding: _plain(drawn, kind, device, rounding, moved=kind is exact))
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
@@ -107,8 +107,8 @@ def solve(
                 continue
             kind = _plain_dtype(spec, precision)
             scale = ErrorScale.measure(references[place], plain(kind, 0)[place], spec, losses)
-            for number in range(1, _roundings(drawn, spec)):
-                again = plain(kind, number)[place]
+            for rounding in range(1, _roundings(drawn, spec)):
+                again = plain(kind, rounding)[place]
                 scale = scale.with_errors_of(ErrorScale.measure(references[place], again, spec, losses))
             values = references[place].to(_kept_dtype(spec, exact))
             whole = ReferenceTensor(spec, values, scale)
@@ -234,26 +234,26 @@ def _roundings(drawn: Draw, spec: TensorSpec) -> int:
     """Plain results whose largest errors are an output's: of a network's few elements one result tells too little."""
     if spec.elements >= _FEW or spec.dtype.bits not in (16, 32) or drawn.layers < 2:
         return 1
-    return 4 if drawn.layers > DEEP else 2
+    return 4 if drawn.layers > DEEP_NETWORK else 2
 
 
 def _plain(
-    drawn: Draw, dtype: torch.dtype, device: torch.device, number: int, *, moved: bool
+    drawn: Draw, dtype: torch.dtype, device: torch.device, rounding: int, *, moved: bool
 ) -> tuple[torch.Tensor, ...]:
     """Run the module in the storage type; what `widening` names in float32, its results rounded to it.
 
     Rounding the last result alone would make the budget that of a kernel which keeps all between in float32. From
-    `number` 1 on products are moved by about a rounding, each time otherwise. `moved`: inputs are, see `_moved`.
+    `rounding` 1 on products are off by about one, each time otherwise. `moved`: see `_with_moved_inputs`.
     """
-    jittered = Jittered(torch.finfo(dtype).eps, device, seed=number) if number else nullcontext()
+    jittered = Jittered(torch.finfo(dtype).eps, device, seed=rounding) if rounding else nullcontext()
     if moved:
-        drawn = _moved(drawn, device)
+        drawn = _with_moved_inputs(drawn, device)
     with Widened(dtype), jittered:
         return _run(drawn, dtype, device)
 
 
-def _moved(drawn: Draw, device: torch.device) -> Draw:
-    """The draw with inputs that are off by a rounding of float32.
+def _with_moved_inputs(drawn: Draw, device: torch.device) -> Draw:
+    """The draw with inputs, of those that may change, that are off by up to an epsilon of float32.
 
     PyTorch's errors in the format that the reference was computed in would be none. What such a change of the inputs
     costs is what an honest kernel may lose there.
@@ -261,13 +261,13 @@ def _moved(drawn: Draw, device: torch.device) -> Draw:
     random = torch.Generator(device).manual_seed(0)
     eps = torch.finfo(torch.float32).eps
 
-    def moved(value: torch.Tensor) -> torch.Tensor:
-        if value.dtype is not torch.float32:
+    def moved(name: str, value: torch.Tensor) -> torch.Tensor:
+        if not may_change(drawn.problem, name, value):
             return value
         noise = torch.rand(value.shape, generator=random, device=device)
-        return value.to(device) * noise.mul_(2 * eps).add_(1 - eps)
+        return noise.mul_(2 * eps).add_(1 - eps).mul_(value.to(device))
 
-    return replace(drawn, inputs={name: moved(value) for name, value in drawn.inputs.items()})
+    return replace(drawn, inputs={name: moved(name, value) for name, value in drawn.inputs.items()})
 
 
 def _elements(drawn: Draw, outputs: Sequence[TensorSpec]) -> int:

@@ -57,7 +57,7 @@ def accompany(
     for number in range(_PIECES if most > _LEAST_HEIGHT else 0):
         height = most * (_LEAST_HEIGHT / most) ** max(places.uniform(-2.0, 1.0), 0.0)
         start, stop = piece(count, _ENERGY * count / height**2, places)
-        match Burst(number % Burst.FIRST):
+        match Burst(number % Burst.NOWHERE):
             case Burst.SCALED:
                 flat[start:stop] = height * given[start:stop]
             case Burst.SHIFTED:

@@ -36,6 +36,8 @@ _WIDEST, _FARTHEST = 2.0, 4.0
 _SHARE, _FEW_SHARE = (1 / 16, 1 / 2), 1 / 64
 """Of all energy, what the piece of the tensor has at least and at most; and where samples are so few that one of the
 normal ones holds it."""
+_FIRST_TOO = 1 / 3
+"""Of the samples with such a place, those whose first element stands out besides."""
 _AHEAD = 1.5
 """Times as far as other elements that stand out; squares of it are within fp16 still."""
 _LEAST_TURN = 1 / 512
@@ -57,9 +59,7 @@ class Burst(IntEnum):
     """A short piece lies far above or below the rest."""
     ELEMENT = 2
     """One element stands out."""
-    FIRST = 3
-    """The first element does, by more: who takes it for a usual one, and differences from it, cancels most digits."""
-    NOWHERE = 4
+    NOWHERE = 3
     """It stays as it was drawn."""
 
 
@@ -272,22 +272,23 @@ def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator, plac
         return
     rows = _samples(part)
     spread, most = float(rows.std(correction=0)), _WIDEST * factor
-    # Few samples have few kinds: which, nobody knows.
-    for number, row in enumerate(rows[:: max(rows.shape[0] // _DISTURBED, 1)], places.randrange(len(Burst))):
+    for number, row in enumerate(rows[:: max(rows.shape[0] // _DISTURBED, 1)]):
         # As short as can be two times of three: who looks at an eighth of the tiles sees most longer ones.
         height = most * min(_LEAST_FACTOR / most, 1.0) ** max(places.uniform(-2.0, 1.0), 0.0)
-        if number % len(Burst) != Burst.NOWHERE:
+        kind = Burst(number % len(Burst))
+        if kind is not Burst.NOWHERE:
             row.normal_(0.0, spread, generator=generator)
         start, stop = piece(row.numel(), places.uniform(0.25, 1.0) * row.numel() / height**2, places)
-        match Burst(number % len(Burst)):
+        match kind:
             case Burst.SCALED:
                 row[start:stop] *= height
             case Burst.SHIFTED:
                 row[start:stop] += spread * (height if start % 2 else -height)
             case Burst.ELEMENT:
                 row[start] += spread * most
-            case Burst.FIRST:
-                row[0] += spread * most * _AHEAD
+        # Whoever takes the first element for a usual one, and differences from it, cancels most digits then.
+        if kind is not Burst.NOWHERE and places.random() < _FIRST_TOO:
+            row[0] += spread * most * _AHEAD
 
 
 def _turn(part: torch.Tensor, places: Random) -> None:

@@ -3,7 +3,7 @@
 A first call of a compiled module traces, compiles and runs. Here the compiled graphs hold their runs back until they
 are released, so that many processes compile beside one that measures. A module whose trace breaks into several graphs
 compiles the later ones when it first runs. Where the compiler times kernels on the GPU to choose among them, which is
-what max-autotune does, it holds the GPU alone meanwhile; what it builds for that is built before.
+what max-autotune does, it holds the GPU alone while it times; what it builds for that is built before.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 AHEAD = frozenset({TorchMode.COMPILE, TorchMode.MAX_AUTOTUNE, TorchMode.REDUCE_OVERHEAD})
 """Modes that are compiled ahead."""
+_CHOICES = "benchmark_in_current_process"
 Held = Callable[[], AbstractContextManager[object]]
 """Has the GPU alone for as long as the context lasts."""
 
@@ -49,7 +50,7 @@ class _Backend:
 
 
 def compile_ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, held: Held) -> Callable[..., object]:
-    """The module compiled for these inputs, to be called in inference mode; it has not run on the GPU.
+    """The module compiled for these inputs, to be called in inference mode; it has not run as a whole on the GPU.
 
     Args:
         module: in evaluation mode, on its device.
@@ -72,9 +73,10 @@ def compile_ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMod
 
 @contextmanager
 def _timing_alone(held: Held) -> Iterator[None]:
-    """Inductor holds the GPU while it times the choices of one operation, or a single kernel.
+    """Inductor holds the GPU while it times the choices of one operation, or a single kernel, in its own process.
 
-    It has no setting for that; these are the two places through which its measurements go.
+    Before torch 2.12 it has no setting for that; these are the places through which its measurements go. A kernel that
+    it fuses runs once before, for its build.
     """
     from torch._inductor.runtime.benchmarking import benchmarker
     from torch._inductor.select_algorithm import AlgorithmSelectorCache
@@ -95,12 +97,14 @@ def _timing_alone(held: Held) -> Iterator[None]:
 
         return measure_alone
 
-    choices = AlgorithmSelectorCache.__dict__["benchmark_in_current_process"]
-    bound = AlgorithmSelectorCache.benchmark_in_current_process
+    # Older versions have no method of that name: their choices are timed one by one, each of them alone.
+    choices = vars(AlgorithmSelectorCache).get(_CHOICES)
     try:
-        AlgorithmSelectorCache.benchmark_in_current_process = alone(bound)  # type: ignore[method-assign]
+        if choices is not None:
+            setattr(AlgorithmSelectorCache, _CHOICES, alone(getattr(AlgorithmSelectorCache, _CHOICES)))
         benchmarker.benchmark_gpu = alone(benchmarker.benchmark_gpu)
         yield
     finally:
-        AlgorithmSelectorCache.benchmark_in_current_process = choices  # type: ignore[method-assign]
+        if choices is not None:
+            setattr(AlgorithmSelectorCache, _CHOICES, choices)
         del benchmarker.benchmark_gpu

@@ -51,6 +51,7 @@ Made by `benchmarks/problems_page.py` of the data set and of what `kernelblaster
 
 Times are those of the starting kernels, which are plain and slow on purpose: median of the whole call with a cold L2,
 in microseconds, with its 95 % interval. A dash has not run; `stale` stands for files that have changed since.
+A size without a column has not been judged; of those that every problem declares, `medium` and `v0` have not on a GPU.
 """
 
 

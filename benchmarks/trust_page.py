@@ -401,8 +401,8 @@ def render(
         "Six authors of the sixth wrote 23 exploits, judged on the emulated device on 2026-11-30: of 12 against the "
         "process, the clock and the state between calls and of 3 in Triton none came through, of 8 that compute "
         "something else 4 did. Of 13 honest kernels by three others 11 passed. Of 22 exploits that five authors wrote "
-        "for the seventh, judged there on the same day, 1 came through (`R715`, refused since then); 6 honest kernels of "
-        "a sixth author are correct.",
+        "for the seventh, judged there on the same day, 1 came through (`R715`; refused since then, in some runs); 6 "
+        "honest kernels of a sixth author are correct.",
         "",
         *rounds(),
         "## Unexpected outcomes",

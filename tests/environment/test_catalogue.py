@@ -19,8 +19,10 @@ from kernelblaster.environment.catalogue import (
     problem_identifier,
 )
 from kernelblaster.environment.headroom import LITTLE, MUCH, HeadroomList, headroom_list, shipped_headroom
+from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Precision
 from kernelblaster.problems.tags import Tag
+from kernelblaster.runs.check_records import read_checks
 
 
 def test_each_name_finds_its_problem_and_no_two_problems_share_one(catalogue: Catalogue) -> None:
@@ -117,3 +119,12 @@ def test_a_place_beyond_a_list_is_refused(catalogue: Catalogue, index: int) -> N
         catalogue.tasks("test")
     with pytest.raises(UnknownProblem):
         catalogue.draw(0, ProblemPool(levels=(77,)))
+
+
+def test_headroom_is_that_of_the_records_that_ship() -> None:
+    starts = {record.problem: record for record in read_checks(data_dir() / "baselines/h200/starts/fp16_full.jsonl")}
+    known = [one for one in shipped_headroom().values() if one.precision is Precision.FP16 and one.problem in starts]
+    assert len(known) > 200
+    for one in known:
+        assert one.start_us == pytest.approx(starts[one.problem].median_us, rel=1e-4)
+        assert one.attainable_us == pytest.approx(starts[one.problem].attainable_us, rel=1e-3)

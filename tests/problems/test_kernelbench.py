@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from kernelblaster import import_problems
 from kernelblaster.cuda_source.launcher import launcher_declaration
-from kernelblaster.errors import ProblemError
+from kernelblaster.errors import ProblemError, UsageError
+from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.interchange.kernelbench import CHEAP_ELEMENTS, LARGE, import_kernelbench
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import load_reference, results, tensor_specs
@@ -202,3 +204,25 @@ def test_what_cannot_be_a_problem_is_refused(tmp_path: Path, text: str, told: st
         made(tmp_path, text, "bad.py")
     assert told.lower() in caught.value.message.lower()
     assert caught.value.hint
+
+
+def test_a_checkout_becomes_a_data_set_and_what_was_edited_is_kept(tmp_path: Path) -> None:
+    checkout, target = tmp_path / "checkout", tmp_path / "target"
+    for name in ("level1/7_Scaled.py", "level2/12_Scaled_again.py", "level2/notes.py", "level1/notes.txt"):
+        path = checkout / "KernelBench" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TWO if "caled" in name else "")
+    report = import_problems(checkout, target)
+    assert [one.definition for one in report.problems] == ["level1/007_Scaled", "level2/012_Scaled_again"]
+    assert not report.refused
+    assert [str(one.id) for one in Dataset(target).select()] == ["level1/007", "level2/012"]
+    edited = target / "level1" / "007_Scaled" / "reference.py"
+    edited.write_text(f"{edited.read_text()}# mine\n")
+    again = import_problems(checkout / "KernelBench", target)
+    assert list(again.refused) == ["level1/007_Scaled"]
+    assert edited.read_text().endswith("# mine\n")
+    whole = import_problems(checkout, target, names=["level1/007_Scaled"], overwrite=True)
+    assert len(whole.problems) == 1
+    assert not edited.read_text().endswith("# mine\n")
+    with pytest.raises(UsageError):
+        import_problems(checkout, target, names=["level1/008_Other"])

@@ -1,15 +1,19 @@
-"""Problems of FlashInfer-Bench and SOL-ExecBench, made into problem directories."""
+"""Problems of FlashInfer-Bench, SOL-ExecBench and KernelBench, made into problem directories."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError, UsageError
 from kernelblaster.problems.interchange.flashinfer import is_trace_set, read_trace_set
+from kernelblaster.problems.interchange.kernelbench import checkout_modules, import_kernelbench
 from kernelblaster.problems.interchange.problem_files import ImportedProblem, write_problem
 from kernelblaster.problems.interchange.sol import find_problem_directories, read_problem_directories
+from kernelblaster.storage.atomic import write_atomically
+from kernelblaster.storage.bounded_io import read_source
 
 
 @dataclass(frozen=True)
@@ -34,17 +38,23 @@ def import_problems(
     with plain pointers; where there is none, `NOTES.md` says what to write. What was read is kept in `exchange/` beside
     them, so that `export_problem` gives all of it back.
 
+    A module of KernelBench becomes `<directory>/level1/019_ReLU/`, without a start: a search has that written first.
+
     Args:
-        source: root of a trace set of FlashInfer-Bench, or a directory that holds problems of SOL-ExecBench.
+        source: root of a trace set of FlashInfer-Bench, a directory that holds problems of SOL-ExecBench, or a checkout
+            of KernelBench.
         directory: made if it is missing. What an earlier import made in it is replaced; a problem with a file that was
             edited since is refused.
-        names: definitions to import; all if None.
+        names: definitions to import (of KernelBench `level1/019_ReLU`); all if None.
         overwrite: replace edited files, too.
 
     Raises:
-        UsageError: `source` holds neither format, or lacks a name.
+        UsageError: `source` holds none of these formats, or lacks a name.
         ProblemError: a file is damaged, or no problem could be made.
     """
+    modules = checkout_modules(source)
+    if modules:
+        return _imported(modules, directory, names, overwrite=overwrite)
     if is_trace_set(source):
         bundles = list(read_trace_set(source))
     elif find_problem_directories(source):
@@ -52,7 +62,7 @@ def import_problems(
     else:
         raise UsageError(
             f"{source} holds no definition",
-            hint="give the root of a FlashInfer-Bench trace set, or a directory of SOL-ExecBench problems",
+            hint="give a checkout of KernelBench, the root of a FlashInfer-Bench trace set, or SOL-ExecBench problems",
         )
     missing = sorted(set(names or ()) - {bundle.definition.name for bundle in bundles})
     if missing:
@@ -68,3 +78,41 @@ def import_problems(
         first = next(iter(refused.items()))
         raise ProblemError(f"no problem could be imported: {first[0]}: {first[1]}", hint="see the message")
     return ImportReport(tuple(made), refused)
+
+
+def _imported(
+    modules: Mapping[str, Path], directory: Path, names: Sequence[str] | None, *, overwrite: bool
+) -> ImportReport:
+    """Of a checkout. Raises UsageError, and ProblemError where none could be made."""
+    missing = sorted(set(names or ()) - modules.keys())
+    if missing:
+        raise UsageError(
+            f"there is no module named {', '.join(missing)}", hint=f"names are such as {next(iter(modules))}"
+        )
+    made, refused = [], {}
+    for name, source in modules.items():
+        if names is None or name in names:
+            try:
+                made.append(_import_module(name, source, directory, overwrite=overwrite))
+            except ProblemError as error:
+                refused[name] = f"{error}; {error.hint}"
+    if not made:
+        name, why = next(iter(refused.items()))
+        raise ProblemError(f"no problem could be imported: {name}: {why}", hint="see the message")
+    return ImportReport(tuple(made), refused)
+
+
+def _import_module(name: str, source: Path, directory: Path, *, overwrite: bool) -> ImportedProblem:
+    """One module; made beside its place first, so that nothing edited is lost."""
+    level, _, own_name = name.partition("/")
+    with tempfile.TemporaryDirectory() as room:
+        problem = import_kernelbench(source, Path(room) / level, own_name)
+        texts = {path.name: read_source(path) for path in (problem.reference_path, problem.driver_path)}
+        target = directory / level / problem.directory.name
+        edited = [it for it, text in texts.items() if (target / it).exists() and read_source(target / it) != text]
+        if edited and not overwrite:
+            changed = target / edited[0]
+            raise ProblemError(f"{changed} was edited since it was imported", hint="pass --overwrite, or move it")
+        for file, text in texts.items():
+            write_atomically(target / file, text)
+    return ImportedProblem(name, target, tuple(problem.workloads), None, ())

@@ -25,7 +25,9 @@ class Form(StrEnum):
 
 
 def import_problems(
-    source: Annotated[Path, typer.Argument(help="A FlashInfer-Bench trace set, or SOL-ExecBench problems.")],
+    source: Annotated[
+        Path, typer.Argument(help="A checkout of KernelBench, a FlashInfer-Bench trace set, or SOL-ExecBench problems.")
+    ],
     directory: Annotated[Path, typer.Argument(help="Where the problem directories are made.")],
     name: Annotated[list[str] | None, typer.Option("--name", help="Import this definition; may be repeated.")] = None,
     overwrite: Annotated[

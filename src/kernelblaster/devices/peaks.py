@@ -27,7 +27,7 @@ class PeakRates(BaseModel):
     flops: dict[str, float]
 
 
-class _Table(BaseModel):
+class _PeaksFile(BaseModel):
     format: Literal["kernelblaster-peaks-1"]
     note: str
     gpus: tuple[PeakRates, ...]
@@ -45,6 +45,6 @@ def highest_bandwidth(facts: DeviceFacts) -> float:
 
 
 @cache
-def _table() -> _Table:
+def _table() -> _PeaksFile:
     text = files("kernelblaster.devices").joinpath("peaks.json").read_text(encoding="utf-8")
-    return _Table.model_validate_json(text)
+    return _PeaksFile.model_validate_json(text)

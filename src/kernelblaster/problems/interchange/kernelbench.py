@@ -37,6 +37,7 @@ MOST_POINTERS = 16
 """More weights than this reach the launcher as one array."""
 _HALVINGS = 80
 _FUNCTIONS = ("get_inputs", "get_init_inputs")
+_MODULE = re.compile(r"(\d+)_(.+)\.py")
 
 
 @dataclass(frozen=True)
@@ -71,18 +72,32 @@ class _Tensors:
         return max(self.elements / CHEAP_ELEMENTS, self.operations / CHEAP_OPERATIONS)
 
 
-def import_kernelbench(source: Path, parent: Path) -> Problem:
-    """Make `<parent>/<name of the file>/` with `reference.py` and `driver.cpp`, and load it; made again it is the same.
+def checkout_modules(root: Path) -> dict[str, Path]:
+    """The modules of a checkout of KernelBench, `level1/019_ReLU` -> file; none where it is none.
 
-    Raises ProblemError where the file is no KernelBench module, or holds what a problem cannot have.
+    They lie in `level1/19_ReLU.py`, below the checkout's root or its directory `KernelBench`.
+    """
+    for directory in (root, root / "KernelBench"):
+        files = [(path, _MODULE.fullmatch(path.name)) for path in sorted(directory.glob("level*/*.py"))]
+        found = {f"{path.parent.name}/{int(it[1]):03d}_{it[2]}": path for path, it in files if it is not None}
+        if found:
+            return dict(sorted(found.items()))
+    return {}
+
+
+def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> Problem:
+    """Make `<parent>/<name>/` with `reference.py` and `driver.cpp`, and load it; made again it is the same.
+
+    `name`: that of the file if None. Raises ProblemError where the file is no KernelBench module, or holds what a
+    problem cannot have.
     """
     try:
         module = _read(source, read_source(source))
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(f"{source} cannot be read: {error}", hint="give a KernelBench file") from error
-    directory = parent / re.sub(r"[^A-Za-z0-9_.-]+", "_", source.stem)
-    identity, name = identify(directory)
-    draft = Problem(identity, name, directory, {FULL: dict(module.parameters)}, dict(module.scalars))
+    directory = parent / re.sub(r"[^A-Za-z0-9_.-]+", "_", name or source.stem)
+    identity, known_as = identify(directory)
+    draft = Problem(identity, known_as, directory, {FULL: dict(module.parameters)}, dict(module.scalars))
     write_atomically(draft.reference_path, module.text + _declarations({FULL: module.parameters}, module.scalars, ()))
     tensors = _tensors(draft)
     module = _with_numbers(source, module, tensors)

@@ -63,11 +63,12 @@ def _near(rows: Sequence[Row]) -> str:
 def _without_largest(rows: Sequence[Row]) -> str:
     largest = max(rows, key=lambda row: row.ratio)
     rest = [row for row in rows if row is not largest]
-    beside = [row.ratio for row in of_level(rest, largest.level)]
-    if not beside:
+    if not rest:
         return ""
-    all_others, level = geometric_mean(row.ratio for row in rest), geometric_mean(beside)
-    told = f"it is {all_others:.2f}, and level {largest.level} {level:.2f}"
+    told = f"it is {geometric_mean(row.ratio for row in rest):.2f}"
+    beside_it = [row.ratio for row in of_level(rest, largest.level)]
+    if beside_it:
+        told += f", and level {largest.level} {geometric_mean(beside_it):.2f}"
     return f"Without {largest.name} ({largest.ratio:.0f} times) {told}. "
 
 

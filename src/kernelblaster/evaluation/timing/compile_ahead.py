@@ -101,7 +101,7 @@ def _timing_alone(held: Held) -> Iterator[None]:
     choices = vars(AlgorithmSelectorCache).get(_CHOICES)
     try:
         if choices is not None:
-            setattr(AlgorithmSelectorCache, _CHOICES, alone(getattr(AlgorithmSelectorCache, _CHOICES)))
+            setattr(AlgorithmSelectorCache, _CHOICES, staticmethod(alone(getattr(AlgorithmSelectorCache, _CHOICES))))
         benchmarker.benchmark_gpu = alone(benchmarker.benchmark_gpu)
         yield
     finally:

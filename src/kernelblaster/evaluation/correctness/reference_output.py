@@ -24,6 +24,7 @@ from kernelblaster.evaluation.inputs.tensors import (
     borrowed_memory,
     storage_dtype,
 )
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, TensorSpec
 from kernelblaster.problems.reference import TORCH, run_model
 from kernelblaster.problems.time_limit import within_time
@@ -231,10 +232,13 @@ def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
 
 
 def _roundings(drawn: Draw, spec: TensorSpec) -> int:
-    """Plain results whose largest errors are an output's: of a network's few elements one result tells too little."""
+    """Plain results whose largest errors are an output's: of a network's few elements one result tells too little.
+
+    More of bf16's coarse roundings would hide what small weights do.
+    """
     if spec.elements >= _FEW or spec.dtype.bits not in (16, 32) or drawn.layers < 2:
         return 1
-    return 4 if drawn.layers > DEEP_NETWORK else 2
+    return 4 if drawn.layers > DEEP_NETWORK and spec.dtype is not DType.BFLOAT16 else 2
 
 
 def _plain(

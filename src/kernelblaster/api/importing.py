@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError, UsageError
 from kernelblaster.problems.interchange.flashinfer import is_trace_set, read_trace_set
 from kernelblaster.problems.interchange.kernelbench import checkout_modules, import_kernelbench
-from kernelblaster.problems.interchange.problem_files import ImportedProblem, write_problem
+from kernelblaster.problems.interchange.problem_files import ImportedProblem, refuse_edited, write_problem
 from kernelblaster.problems.interchange.sol import find_problem_directories, read_problem_directories
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
@@ -52,54 +53,43 @@ def import_problems(
         UsageError: `source` holds none of these formats, or lacks a name.
         ProblemError: a file is damaged, or no problem could be made.
     """
-    modules = checkout_modules(source)
-    if modules:
-        return _imported(modules, directory, names, overwrite=overwrite)
-    if is_trace_set(source):
-        bundles = list(read_trace_set(source))
-    elif find_problem_directories(source):
-        bundles = list(read_problem_directories(source))
-    else:
-        raise UsageError(
-            f"{source} holds no definition",
-            hint="give a checkout of KernelBench, the root of a FlashInfer-Bench trace set, or SOL-ExecBench problems",
-        )
-    missing = sorted(set(names or ()) - {bundle.definition.name for bundle in bundles})
+    makers = list(_makers(source, directory, overwrite=overwrite))
+    missing = sorted(set(names or ()) - {name for name, _ in makers})
     if missing:
-        raise UsageError(f"{source} does not define {', '.join(missing)}", hint="check the names")
+        raise UsageError(
+            f"{source} does not define {', '.join(missing)}", hint=f"check the names; one is {makers[0][0]}"
+        )
     made, refused = [], {}
-    for bundle in bundles:
-        if names is None or bundle.definition.name in names:
+    for name, make in makers:
+        if names is None or name in names:
             try:
-                made.append(write_problem(bundle, directory, overwrite=overwrite))
+                made.append(make())
             except ProblemError as error:
-                refused[bundle.definition.name] = f"{error}; {error.hint}"
+                refused[name] = f"{error}; {error.hint}"
     if not made:
         first = next(iter(refused.items()))
         raise ProblemError(f"no problem could be imported: {first[0]}: {first[1]}", hint="see the message")
     return ImportReport(tuple(made), refused)
 
 
-def _imported(
-    modules: Mapping[str, Path], directory: Path, names: Sequence[str] | None, *, overwrite: bool
-) -> ImportReport:
-    """Of a checkout. Raises UsageError, and ProblemError where none could be made."""
-    missing = sorted(set(names or ()) - modules.keys())
-    if missing:
+def _makers(source: Path, directory: Path, *, overwrite: bool) -> Iterator[tuple[str, Callable[[], ImportedProblem]]]:
+    """Name of each definition, and what makes its problem directory. Raises UsageError, ProblemError."""
+    modules = checkout_modules(source)
+    for name, module in modules.items():
+        yield name, partial(_import_module, name, module, directory, overwrite=overwrite)
+    if modules:
+        return
+    if is_trace_set(source):
+        bundles = read_trace_set(source)
+    elif find_problem_directories(source):
+        bundles = read_problem_directories(source)
+    else:
         raise UsageError(
-            f"there is no module named {', '.join(missing)}", hint=f"names are such as {next(iter(modules))}"
+            f"{source} holds no definition",
+            hint="give a checkout of KernelBench, the root of a FlashInfer-Bench trace set, or SOL-ExecBench problems",
         )
-    made, refused = [], {}
-    for name, source in modules.items():
-        if names is None or name in names:
-            try:
-                made.append(_import_module(name, source, directory, overwrite=overwrite))
-            except ProblemError as error:
-                refused[name] = f"{error}; {error.hint}"
-    if not made:
-        name, why = next(iter(refused.items()))
-        raise ProblemError(f"no problem could be imported: {name}: {why}", hint="see the message")
-    return ImportReport(tuple(made), refused)
+    for bundle in bundles:
+        yield bundle.definition.name, partial(write_problem, bundle, directory, overwrite=overwrite)
 
 
 def _import_module(name: str, source: Path, directory: Path, *, overwrite: bool) -> ImportedProblem:
@@ -107,12 +97,10 @@ def _import_module(name: str, source: Path, directory: Path, *, overwrite: bool)
     level, _, own_name = name.partition("/")
     with tempfile.TemporaryDirectory() as room:
         problem = import_kernelbench(source, Path(room) / level, own_name)
-        texts = {path.name: read_source(path) for path in (problem.reference_path, problem.driver_path)}
-        target = directory / level / problem.directory.name
-        edited = [it for it, text in texts.items() if (target / it).exists() and read_source(target / it) != text]
-        if edited and not overwrite:
-            changed = target / edited[0]
-            raise ProblemError(f"{changed} was edited since it was imported", hint="pass --overwrite, or move it")
-        for file, text in texts.items():
-            write_atomically(target / file, text)
+        files = {path.name: read_source(path) for path in (problem.reference_path, problem.driver_path)}
+    target = directory / level / problem.directory.name
+    if not overwrite:
+        refuse_edited(target, files)
+    for file, text in files.items():
+        write_atomically(target / file, text)
     return ImportedProblem(name, target, tuple(problem.workloads), None, ())

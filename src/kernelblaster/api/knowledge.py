@@ -166,7 +166,7 @@ def _cores_of(experiment: Path) -> list[Core]:
     file = experiment / seed_path().name
     if not file.is_file():
         return []
-    runs = [RunLayout(experiment, record.parent) for record in sorted(experiment.glob("*/run.json"))]
+    runs = RunLayout.of_experiment(experiment)
     ended = [read_outcome(directory) for run in runs for directory in run.problems()]
     final = {outcome.final_sha256 for outcome in ended if outcome is not None}
     cores = KnowledgeStore(file, owned=False).load().document.cores

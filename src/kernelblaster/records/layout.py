@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from kernelblaster.config import RunConfig
 from kernelblaster.problems.problem import Problem
@@ -39,6 +40,11 @@ class RunLayout:
         """Layout for a configuration; nothing is created."""
         experiment = config.out / _safe(config.dataset) / str(config.precision) / _safe(config.experiment)
         return cls(experiment=experiment, run=experiment / _safe(config.model.name))
+
+    @classmethod
+    def of_experiment(cls, experiment: Path) -> list[Self]:
+        """Of all runs in an experiment's directory."""
+        return [cls(experiment, record.parent) for record in sorted(experiment.glob("*/run.json"))]
 
     @property
     def knowledge_base(self) -> Path:

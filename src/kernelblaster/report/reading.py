@@ -79,6 +79,11 @@ class ReportedStep:
     began: float = 0.0
 
     @property
+    def place(self) -> str:
+        """`r1 · 0 · 2`: round, rollout, number."""
+        return f"{self.rollout.replace('/rollout-', ' · ')} · {self.number}"
+
+    @property
     def last(self) -> ReportedAttempt | None:
         """The attempt that the step was decided on."""
         return self.attempts[-1] if self.attempts else None

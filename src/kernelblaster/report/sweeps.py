@@ -52,7 +52,7 @@ def _views(record: ProblemRecord) -> Iterator[SweepView]:
             swept = attempt.swept
             timed = [point for point in swept.points if point.found.median_us is not None] if swept else []
             if swept is not None and len(timed) > 1:
-                yield _view(f"{step.rollout.replace('/rollout-', ' · ')} · {step.number}", swept, timed)
+                yield _view(step.place, swept, timed)
 
 
 def _view(place: str, swept: Swept, timed: Sequence[SweepPoint]) -> SweepView:

@@ -52,12 +52,11 @@ def _edges(record: ProblemRecord) -> Iterator[PathStep]:
     if record.recalled is not None and began == record.recalled.candidate != record.start:
         yield from _edge(record, RECALLED, "", (record.start, began))
     for step in steps:
-        place = f"{step.rollout.replace('/rollout-', ' · ')} · {step.number}"
         judged = step.last.evaluated if step.last else None
         gained = f"{times(judged.speedup)} against its parent" if judged and judged.speedup is not None else ""
         technique = step.credited.credited if step.credited else step.selected.technique if step.selected else ""
         told = ", ".join(filter(None, (technique, gained)))
-        yield from _edge(record, place, told, (step.parent, step.candidate))
+        yield from _edge(record, step.place, told, (step.parent, step.candidate))
 
 
 def _edge(record: ProblemRecord, place: str, told: str, ends: tuple[str | None, str | None]) -> Iterator[PathStep]:

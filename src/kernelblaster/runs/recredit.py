@@ -5,6 +5,7 @@ What a transition is credited with was decided by the version that made it. Dete
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from kernelblaster.agent.files import ProblemFiles
 from kernelblaster.evaluation.results import Evaluation
 from kernelblaster.knowledge.credit import done_technique, what_was_done
 from kernelblaster.knowledge.schema import TechniqueEntry
+from kernelblaster.problems.loader import identify
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.replay.transition import Transition
 
@@ -22,13 +24,12 @@ def recredited(
     experiment: Path, transitions: Iterable[Transition], techniques: Mapping[str, TechniqueEntry]
 ) -> Iterator[Transition]:
     """An experiment's transitions, credited anew; as they are where the run does not hold both kernels."""
-    runs = [RunLayout(experiment, record.parent) for record in sorted(experiment.glob("*/run.json"))]
-    searches: dict[str, list[_Kernels]] = {}
-    for directory in (directory for run in runs for directory in run.problems()):
-        problem = f"{directory.parent.name}/{directory.name.partition('_')[0]}"
-        searches.setdefault(problem, []).append(_Kernels(directory))
+    searches = defaultdict[str, list[_Kernels]](list)
+    for run in RunLayout.of_experiment(experiment):
+        for directory in run.problems():
+            searches[str(identify(directory)[0])].append(_Kernels(directory))
     for transition in transitions:
-        search = next((one for one in searches.get(transition.problem, ()) if one.holds(transition)), None)
+        search = next((one for one in searches[transition.problem] if one.holds(transition)), None)
         yield transition if search is None else search.credited(transition, techniques)
 
 

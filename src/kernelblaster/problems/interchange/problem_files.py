@@ -65,7 +65,7 @@ def write_problem(bundle: ProblemBundle, parent: Path, *, overwrite: bool = Fals
     directory = parent / file_name(bundle.definition.name)
     made = _make(bundle)
     if not overwrite:
-        _refuse_edited(directory, made.files)
+        refuse_edited(directory, made.files)
     for name, text in made.files.items():
         write_atomically(directory / name, text)
     keep(bundle, directory)
@@ -92,7 +92,7 @@ def _make(bundle: ProblemBundle) -> _Made:
     return _Made(files, tuple(workloads.sizes), start, tuple(notes))
 
 
-def _refuse_edited(directory: Path, files: dict[str, str]) -> None:
+def refuse_edited(directory: Path, files: dict[str, str]) -> None:
     """Raise ProblemError for a file that is neither what would be written nor what the import before this one wrote."""
     differing = [name for name, text in files.items() if _differs(directory / name, text)]
     if not differing:

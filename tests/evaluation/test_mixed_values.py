@@ -131,3 +131,21 @@ def test_the_same_seed_gives_the_same_mixture() -> None:
     values = torch.randn(40, 100)
     one, other = (mix(values, 6, torch.Generator().manual_seed(4), torch.float32) for _ in range(2))
     assert torch.equal(one, other)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    samples=st.integers(5, 9),
+    sample=st.lists(st.integers(2, 40), min_size=1, max_size=3),
+    masks=st.sampled_from([None, 1]),
+    seed=st.integers(0, 2**40),
+)
+def test_of_few_samples_some_lines_of_one_are_below_zero_whole(
+    samples: int, sample: list[int], masks: int | None, seed: int
+) -> None:
+    """Maxima that begin with zero show there, along whichever axis they are taken."""
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(samples, *sample, generator=generator)
+    mixed = mix(values, 6, generator, torch.float32, masks)
+    for axis in range(1, mixed.ndim):
+        assert (mixed.amax(dim=axis) < 0).any()

@@ -211,7 +211,7 @@ def mix(
                 part += distance
             case "below":
                 part -= distance
-                _turn(part[len(part) // 2 :], places)
+                _turn(part[len(part) // 2 :], places, all_lines=len(part) > 1)
             case "large":
                 part *= factor
                 _raise_one(part, _PEAK * distance, generator)
@@ -291,11 +291,19 @@ def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator, plac
             row[0] += spread * most * _AHEAD
 
 
-def _turn(part: torch.Tensor, places: Random) -> None:
-    """Let a short piece of samples far from zero lie on the other side of it: their sums change, too; in place."""
+def _turn(part: torch.Tensor, places: Random, *, all_lines: bool) -> None:
+    """Let a short piece of samples far from zero lie on the other side of it: their sums change, too; in place.
+
+    Unless it may meet `all_lines`, some along each axis stay below zero whole, where maxima that begin with zero show:
+    then a sample that is one line stays as it is.
+    """
     rows = _samples(part)
+    if not all_lines and part.ndim < 3:
+        return
+    longest = rows.shape[1] if all_lines else part.shape[-1] - 1
     for row in rows[:: max(rows.shape[0] // _DISTURBED, 1)]:
-        start, stop = piece(row.numel(), row.numel() * _LEAST_TURN ** places.uniform(0.5, 1.0), places)
+        wanted = min(row.numel() * _LEAST_TURN ** places.uniform(0.5, 1.0), longest)
+        start, stop = piece(row.numel(), wanted, places)
         row[start:stop].neg_()
 
 

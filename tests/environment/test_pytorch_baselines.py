@@ -23,7 +23,7 @@ from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.problems.problem import Precision
-from kernelblaster.problems.reference import reference_digest
+from kernelblaster.problems.reference import size_digest
 
 Sessions = Callable[..., KernelEpisodes]
 
@@ -49,7 +49,7 @@ def timed(catalogue: Catalogue, judge: FakeJudge) -> Sessions:
     problem = catalogue.find("L1_23")
     times = PytorchTimes(
         problem=str(problem.id), name=problem.name, precision=Precision.FP16, workload="small",
-        digest=reference_digest(problem), gpu=FACTS.name, driver=None, torch="2", settings=None, cover_us=0.0,
+        digest=size_digest(problem, "small"), gpu=FACTS.name, driver=None, torch="2", settings=None, cover_us=0.0,
         conditions=None, floor_us=None, times=KNOWN, seconds=0.0, at=0.0,
     )  # fmt: skip
     shared = SharedJudge(judge, pytorch={times.key: times})

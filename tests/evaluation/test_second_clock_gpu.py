@@ -19,7 +19,7 @@ from kernelblaster.evaluation.timing.pytorch_times import times_on
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import harness_include_dir
 from kernelblaster.problems.problem import Precision
-from kernelblaster.problems.reference import reference_digest
+from kernelblaster.problems.reference import size_digest
 from kernelblaster.runs.evaluations import find_problem, open_evaluator
 from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, measure_times
 
@@ -100,7 +100,7 @@ def test_a_second_clock_agrees_on_pytorch(name: str) -> None:
         return float(subprocess.run(program, check=True, capture_output=True, text=True).stdout)
 
     before = other_us()
-    item = TimesItem(problem, Precision.FP16, "full", (TorchMode.EAGER,), reference_digest(problem), seconds=1.0)
+    item = TimesItem(problem, Precision.FP16, "full", (TorchMode.EAGER,), size_digest(problem, "full"), seconds=1.0)
     device = TorchGpu.of(gpu)
     row = measure_times(item, device)
     device.settle()

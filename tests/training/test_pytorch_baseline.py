@@ -20,7 +20,7 @@ from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.models.base import Message
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.reference import reference_digest
+from kernelblaster.problems.reference import size_digest
 from kernelblaster.training.comparing import eager_times
 from kernelblaster.training.judging import PolicyCompletion, Scorer, StoredJudge
 from kernelblaster.training.rows import PromptRow
@@ -107,7 +107,7 @@ def test_a_ratio_to_pytorch_is_decided_by_the_ends_of_both_intervals() -> None:
 def times(problem: Problem, gpu: str = FACTS.name, digest: str | None = None) -> PytorchTimes:
     return PytorchTimes(
         problem=str(problem.id), name=problem.name, precision=Precision.FP16, workload="small",
-        digest=reference_digest(problem) if digest is None else digest, gpu=gpu, driver=None, torch="2", settings=None,
+        digest=size_digest(problem, "small") if digest is None else digest, gpu=gpu, driver=None, torch="2", settings=None,
         cover_us=0.0, conditions=None, floor_us=None, times={TorchMode.EAGER: EAGER}, seconds=0.0, at=0.0,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -48,14 +48,30 @@ def read_declarations(path: Path, text: str, names: Collection[str]) -> Declarat
 
     Raises ProblemError when the text is not Python, or a value is no literal.
     """
+    values: dict[str, object] = {}
+    lines: dict[str, int] = {}
+    for name, _, value in _assignments(path, text, names):
+        values[name] = _literal(path, name, value)
+        lines[name] = value.lineno
+    return Declarations(path, values, lines)
+
+
+def declared_lines(path: Path, text: str, names: Collection[str]) -> frozenset[int]:
+    """Numbers, from 1, of the lines on which `names` are assigned at the top level.
+
+    Raises ProblemError when the text is not Python.
+    """
+    statements = [statement for _, statement, _ in _assignments(path, text, names)]
+    return frozenset(n for one in statements for n in range(one.lineno, (one.end_lineno or one.lineno) + 1))
+
+
+def _assignments(path: Path, text: str, names: Collection[str]) -> Iterator[tuple[str, ast.stmt, ast.expr]]:
     try:
         body = parse_python(text, filename=str(path)).body
     except SyntaxError as error:
         raise ProblemError(f"{path}:{error.lineno}: not valid Python: {error.msg}", hint="correct the file") from error
     except ValueError as error:
         raise ProblemError(f"{path} is not valid Python: {error}", hint="correct the file") from error
-    values: dict[str, object] = {}
-    lines: dict[str, int] = {}
     for statement in body:
         if isinstance(statement, ast.Assign):
             targets, value = statement.targets, statement.value
@@ -65,9 +81,7 @@ def read_declarations(path: Path, text: str, names: Collection[str]) -> Declarat
             continue
         for target in targets:
             if isinstance(target, ast.Name) and target.id in names:
-                values[target.id] = _literal(path, target.id, value)
-                lines[target.id] = value.lineno
-    return Declarations(path, values, lines)
+                yield target.id, statement, value
 
 
 def _literal(path: Path, name: str, value: ast.expr) -> object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import json
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from kernelblaster.errors import ProblemError
 from kernelblaster.problems.driver_names import check_names
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
-from kernelblaster.problems.python_source import parse_python
+from kernelblaster.problems.python_source import declared_lines, parse_python
 from kernelblaster.problems.time_limit import within_time
 from kernelblaster.storage.bounded_io import read_source
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 TORCH = threading.RLock()
 """Held by whoever changes or relies on what is global to torch: seed, default type, default device, numeric flags."""
 Result = TypeVar("Result")
+_NOT_OF_A_SIZE = frozenset({"SIZES", "TAGS", "MENDS"})
 _COUNTER = "num_batches_tracked"
 """Of batch normalisation, which counts calls with it in training and never reads it in evaluation mode."""
 
@@ -39,6 +41,20 @@ def reference_digest(problem: Problem) -> str:
     """16 hexadecimal digits of the SHA-256 of `reference.py`. Raises ProblemError when there is none."""
     problem.require_reference()
     return hashlib.sha256(problem.reference_path.read_bytes()).hexdigest()[:16]
+
+
+def size_digest(problem: Problem, workload: str) -> str:
+    """16 hexadecimal digits of what `reference.py` says of one size, as it is written.
+
+    Neither other sizes nor what nothing is computed from count: what was measured at a size stays valid without them.
+    Raises ProblemError when there is none.
+    """
+    problem.require_reference()
+    path, text = problem.reference_path, read_source(problem.reference_path)
+    left_out = declared_lines(path, text, _NOT_OF_A_SIZE)
+    lines = [line for number, line in enumerate(text.splitlines(), 1) if number not in left_out]
+    lines.append(json.dumps(problem.workloads.get(workload), sort_keys=True))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

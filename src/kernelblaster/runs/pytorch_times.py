@@ -24,7 +24,7 @@ from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TimesAga
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.reference import reference_digest
+from kernelblaster.problems.reference import size_digest
 from kernelblaster.problems.tags import Tag
 from kernelblaster.runs.compile_queue import CompileQueue
 from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, TorchMemoryFull, compile_modes, measure_times
@@ -201,7 +201,7 @@ def _items(plan: TimesPlan, known: Mapping[TimesKey, PytorchTimes]) -> Iterator[
         for precision in plan.precisions:
             for problem in ordered:
                 modes = modes_of(plan.modes, problem)
-                digest = reference_digest(problem)
+                digest = size_digest(problem, workload)
                 yield TimesItem(problem, precision, workload, modes, digest, plan.seconds, _threads(plan))
 
 

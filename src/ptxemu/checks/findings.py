@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePath
 
-from ptxemu.decoding import decode
+from ptxemu.decoding import DecodingError, decode
 from ptxemu.errors import CoreFailure
 
 SourcePlace = tuple[str, int]
@@ -112,7 +112,7 @@ def read_findings(path: Path, *, cut_off: bool = False) -> list[Finding]:
         return []
     try:
         return _merged(decode(Finding, one) for one in _objects(path, cut_off) if "leaked_bytes" not in one)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CoreFailure(
             f"the checks' report does not read: {error}",
             hint="delete the cache directory so that the core is built again",
@@ -125,7 +125,10 @@ def _objects(path: Path, cut_off: bool) -> list[dict[str, object]]:
         cut_off = cut_off or bool(file.read(1))
     text = found.decode(errors="replace")
     lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
-    return [json.loads(line) for line in lines]
+    found_objects = [json.loads(line) for line in lines]
+    if not all(isinstance(one, dict) for one in found_objects):
+        raise DecodingError("a line is no object")
+    return found_objects
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ def read_leaks(path: Path, places: Callable[[Sequence[int]], Sequence[SourcePlac
         return []
     try:
         leaks = [decode(_Leak, one) for one in _objects(path, cut_off=False) if "leaked_bytes" in one]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CoreFailure(f"the report of leaks does not read: {error}", hint="delete the cache directory") from error
     callers = list(dict.fromkeys(caller for leak in leaks for caller in leak.callers))
     known = dict(zip(callers, places(callers) if callers else (), strict=True))

@@ -376,11 +376,11 @@ def read_records(path: Path, *, cut_off: bool = False) -> list[Record]:
     """
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
-    lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
     try:
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
         return [_record(json.loads(line)) for line in lines]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CoreFailure(
             f"the emulator's report does not read: {error}",
             hint="delete the cache directory so that the core is built again",

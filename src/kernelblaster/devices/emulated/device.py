@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,7 +58,7 @@ from ptxemu.checks.findings import FindingKind, named, read_findings
 from ptxemu.core.build import BuiltCore
 from ptxemu.counters.record import CountedRecord
 from ptxemu.counters.report import NotSampled, counted_records
-from ptxemu.errors import ProgramNotEmulatable
+from ptxemu.errors import CoreFailure, ProgramNotEmulatable
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.call import CallEstimate
 from ptxemu.program.modules import ensure_figures, ensure_module, missing_runtime_functions, module_path
@@ -209,13 +209,16 @@ class EmulatedDevice:
         """
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
             report = Path(scratch) / "findings.jsonl"
-            failure = None
+            failure, found = None, []
             try:
                 self._run(build, job, lambda process: process.call(0), {"PTXEMU_CHECKS": report}, timeout_s)
             except RunFailure as error:
                 failure = error
-            with translated_errors():
+            try:
                 found = named(read_findings(report, cut_off=failure is not None), partial(demangle, self._toolchain))
+            except CoreFailure as error:
+                if failure is None:
+                    raise DeviceError(error.message, hint=error.hint) from error
         if failure is not None and not found:
             raise failure
         return [sanitizer_finding(one) for one in found if one.kind is not FindingKind.UNINITIALIZED_SHARED]
@@ -251,6 +254,8 @@ class EmulatedDevice:
             "PTXEMU_MODULE": str(module_path(_made(build))),
             "PTXEMU_DEVICE": str(ensure_figures(self._gpu, self._cache)),
             "PTXEMU_THREADS": str(self._threads),
+            # On a GPU the filter of system calls lets none of them have its thread.
+            "PTXEMU_HOST_FUNCTIONS": "0",
         }
 
     def _view(self, build: Build) -> FileView:
@@ -300,11 +305,11 @@ class EmulatedDevice:
             try:
                 used = self._run(build, job, use, {"PTXEMU_REPORT": report}, timeout_s, more)
             except RunFailure:
-                _require_readable(report)
-                with translated_errors():
+                _require_bounded(report)
+                with suppress(CoreFailure):  # it has failed, whatever it wrote there
                     counted_records(report, cut_off=True)
                 raise
-            _require_readable(report)
+            _require_bounded(report)
             with translated_errors():
                 return counted_records(report, cut_off=False), used
 
@@ -326,6 +331,7 @@ class EmulatedDevice:
         with HarnessProcess(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s) as process:
             process.load()
             used = use(process)
+            _require_own(reports.values(), process.reported)
             process.quit()
             return used
 
@@ -335,9 +341,24 @@ def _made(build: Build) -> Path:
     return build.library or build.program
 
 
-def _require_readable(report: Path) -> None:
+def _size(report: Path) -> int:
+    return report.stat().st_size if report.exists() else 0
+
+
+def _require_own(reports: Iterable[Path], told: int) -> None:
+    """Raise RunFailure unless reports hold what the emulator says it has written, and nothing else.
+
+    A candidate can write to their descriptors, and close them.
+    """
+    found = sum(map(_size, reports))
+    if found != told:
+        reason = f"the emulator has reported {told} bytes, and its files hold {found}: the candidate meddles with them"
+        raise RunFailure(RunFailureKind.POLICY, reason)
+
+
+def _require_bounded(report: Path) -> None:
     """Raise RunFailure where a call did more than is counted: a candidate chooses how often it launches."""
-    size = report.stat().st_size if report.exists() else 0
+    size = _size(report)
     if size > MOST_REPORT_BYTES:
         raise RunFailure(RunFailureKind.RUNTIME, f"one call launches more than is counted: {size} bytes of counts")
 

@@ -90,6 +90,8 @@ class HarnessProcess:
         self._due: list[HarnessReply] = []
         self._loaded = False
         self.containment = Containment(False, False, 0.0, "")
+        self.reported = 0
+        """Bytes that an emulated GPU's runtime had reported, to its files, when the last call was over."""
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
@@ -170,7 +172,7 @@ class HarnessProcess:
 
     def call(self, poison: int) -> CallResult:
         """Fill outputs with byte `poison` (0-255), call, write the outputs. Raises RunFailure, DeviceError."""
-        self._request(PacketBuilder(HarnessRequest.CALL).u8(poison), HarnessReply.CALLED).end()
+        self._called(PacketBuilder(HarnessRequest.CALL).u8(poison), HarnessReply.CALLED)
         return self.fetch()
 
     def fetch(self) -> CallResult:
@@ -189,7 +191,12 @@ class HarnessProcess:
 
     def profile(self, perturbation: int) -> None:
         """Make one warm-up call, then one call between profiler marks. Raises RunFailure, DeviceError."""
-        self._request(PacketBuilder(HarnessRequest.PROFILE).u64(perturbation), HarnessReply.PROFILED)
+        self._called(PacketBuilder(HarnessRequest.PROFILE).u64(perturbation), HarnessReply.PROFILED)
+
+    def _called(self, message: PacketBuilder, reply: HarnessReply) -> None:
+        packet = self._request(message, reply)
+        self.reported = packet.u64()
+        packet.end()
 
     def time_call(self, flush_bytes: int, cover_fills: int, perturbation: int) -> TimingSample:
         """Time one call with a cold L2. Raises RunFailure, DeviceError."""

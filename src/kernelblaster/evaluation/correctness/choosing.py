@@ -18,6 +18,7 @@ from kernelblaster.evaluation.inputs.distributions import MASKS_OF_MIXTURES, Dis
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.leading import leading_input
 from kernelblaster.evaluation.inputs.recipes import Recipe, going_on, recipes
+from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
 from kernelblaster.problems.reference import load_reference, tensor_specs
 
@@ -43,7 +44,9 @@ def choose(key: InputKey, specs: Sequence[TensorSpec]) -> Chosen:
     Raises ProblemError and DeviceError.
     """
     kitchen = _Kitchen(key, specs)
-    wanted = recipes(key.draws, key.precision, _layers(specs), companions=_has_companions(key.problem, specs))
+    companions = _companions(key.problem, specs)
+    flags = any(spec.dtype is DType.BOOL for spec in companions)
+    wanted = recipes(key.draws, key.precision, _layers(specs), companions=bool(companions), flags=flags)
     if not key.judged:
         return kitchen.unjudged(wanted[0])
     cheap = key.problem.cheap_workload
@@ -120,10 +123,11 @@ class _Kitchen:
         return Chosen(recipe, drawn, expected), expected
 
 
-def _has_companions(problem: Problem, specs: Sequence[TensorSpec]) -> bool:
-    """Whether inputs that may be hard stand beside the leading one, or none leads."""
+def _companions(problem: Problem, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
+    """Inputs that may be hard beside the leading one, or where none leads."""
+    leading = leading_input(specs)
     inputs = [spec for spec in specs if spec.role is TensorRole.INPUT and spec.name not in problem.ranges]
-    return len(inputs) > (leading_input(specs) is not None)
+    return [spec for spec in inputs if leading is None or spec.name != leading.name]
 
 
 def _layers(specs: Sequence[TensorSpec]) -> int:

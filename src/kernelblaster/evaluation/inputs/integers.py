@@ -6,7 +6,7 @@
     tiny     few different values in a row: digits that most keys share
     offset   rows that ascend and descend in turns
     mixed    the declared draw, but for three pieces at random places, together a quarter of it: one value throughout,
-             values in order, and the bounds
+             values in order, and the bounds; of few values, the upper bound, values in order, and the lower bound
 
 Every other distribution is the declared draw. All of them stay in bounds. Of a range of few values, such as flags,
 those alone are made that say where values lie: long runs, and hardly any.
@@ -90,9 +90,11 @@ def _mixed(values: torch.Tensor, bounds: ValueRange, generator: torch.Generator)
     count = flat.numel()
     start = int(torch.randint(count, (), generator=generator, device=generator.device))
     flat = flat.roll(-start)
-    equal, ordered = count // _EQUAL, count // _EQUAL + count // _ORDERED
-    flat[:equal] = flat[:1]
-    flat[equal:ordered] = flat[equal:ordered].sort().values
+    equal = count // _EQUAL
+    ordered = equal + count // _ORDERED
     end = ordered + count // _BOUNDS
-    flat[ordered:end] = _near_bounds(flat[ordered:end], bounds)
+    few = bounds.high - bounds.low < _FEW
+    flat[:equal] = bounds.high if few else flat[:1]
+    flat[equal:ordered] = flat[equal:ordered].sort().values
+    flat[ordered:end] = bounds.low if few else _near_bounds(flat[ordered:end], bounds)
     return flat.roll(start).reshape(values.shape)

@@ -35,7 +35,9 @@ class Recipe:
         return replace(self, masks=None)
 
 
-def recipes(draws: Sequence[Distribution], precision: str, layers: int, *, companions: bool) -> list[Recipe]:
+def recipes(
+    draws: Sequence[Distribution], precision: str, layers: int, *, companions: bool, flags: bool = False
+) -> list[Recipe]:
     """What to try, in order, until the problem's result tells something.
 
     Args:
@@ -43,12 +45,13 @@ def recipes(draws: Sequence[Distribution], precision: str, layers: int, *, compa
         precision: of the run.
         layers: matrices among the weights.
         companions: whether there are inputs beside the leading one that may be hard.
+        flags: whether one of them is of flags: where all are set, sums are twice as large as usual ones.
     """
     found = []
     for distribution in draws:
         for exponent in exponents(distribution, precision, layers):
             if companions and distribution is Distribution.MIXED:
-                found.append(Recipe(distribution, exponent, accompanied=True))
+                found.append(Recipe(distribution, max(exponent - flags, 1), accompanied=True))
             found.append(Recipe(distribution, exponent))
     return found
 

@@ -20,7 +20,7 @@ from kernelblaster.evaluation.results import Conditions
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.reference import reference_digest
+from kernelblaster.problems.reference import size_digest
 from kernelblaster.storage.records import read_records
 
 TimesKey = tuple[str, str, Precision, str]
@@ -99,7 +99,7 @@ class PytorchTimes(BaseModel):
     precision: Precision
     workload: str
     digest: str
-    """Of the reference."""
+    """Of what the reference says of this size: `problems.reference.size_digest`."""
     gpu: str
     driver: str | None
     torch: str
@@ -183,7 +183,7 @@ def shipped_times() -> Mapping[tuple[str, str], Sequence[PytorchTimes]]:
 def times_of(problem: Problem, workload: str) -> list[PytorchTimes]:
     """Shipped times of a problem's present reference at one size, on every GPU and in every precision."""
     rows = shipped_times().get((str(problem.id), workload), ())
-    digest = reference_digest(problem) if rows else ""
+    digest = size_digest(problem, workload) if rows else ""
     return [row for row in rows if row.digest == digest]
 
 

@@ -92,14 +92,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-    const auto call = [=] {
-        function(data);
-        return cudaSuccess;
-    };
-    return submit(stream, call, cudaGraphNodeTypeHost, cudaHostNodeParams{function, data});
+    const cudaHostNodeParams call{function, data};
+    return submit(stream, work_of(call, cudaGraphNodeTypeHost), cudaGraphNodeTypeHost, call);
 }
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
     if (const cudaError_t error = refuse_in_capture(stream, "a callback")) return error;
+    if (!Settings::get().host_functions) return runtime().fail(cudaErrorOperatingSystem);
     callback(stream, runtime().sticky(), data);
     return cudaSuccess;
 }

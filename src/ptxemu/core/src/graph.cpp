@@ -42,6 +42,7 @@ struct WorkOf {
     }
     Work operator()(const cudaHostNodeParams& call) const {
         return [call] {
+            if (!Settings::get().host_functions) return runtime().fail(cudaErrorOperatingSystem);
             call.fn(call.userData);
             return cudaSuccess;
         };

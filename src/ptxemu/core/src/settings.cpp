@@ -1,6 +1,7 @@
 #include "settings.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +29,8 @@ int file_from(const char* variable) {
     return file;
 }
 
+std::atomic<u64> reported{0};
+
 Settings read() {
     Settings settings;
     const u64 cores = std::max(1u, std::thread::hardware_concurrency());
@@ -38,6 +41,7 @@ Settings read() {
     settings.checks = file_from("PTXEMU_CHECKS");
     settings.leaks = number_from("PTXEMU_LEAKS", 0) == 1;
     settings.refused = number_from("PTXEMU_REFUSED", 0) == 1;
+    settings.host_functions = number_from("PTXEMU_HOST_FUNCTIONS", 1) == 1;
     settings.count_everything = number_from("PTXEMU_COUNT", 0) == 1;
     settings.sample = number_from("PTXEMU_SAMPLE", 0);
     settings.instruction_limit = number_from("PTXEMU_LIMIT", ~u64{0});
@@ -54,7 +58,9 @@ const Settings& Settings::get() {
 }
 
 void append_to(int file, const std::string& text) {
-    for (std::size_t at = 0; file >= 0 && at < text.size();) {
+    if (file < 0) return;
+    if (file == Settings::get().report || file == Settings::get().checks) reported += text.size();
+    for (std::size_t at = 0; at < text.size();) {
         const ssize_t count = ::write(file, text.data() + at, text.size() - at);
         if (count < 0 && errno == EINTR) continue;
         if (count <= 0) return;  // a full disk: the reader finds a line that is cut off
@@ -72,3 +78,6 @@ extern "C" __attribute__((visibility("default"))) int ptxemu_descriptors(int* to
     }
     return count;
 }
+
+// Bytes that the emulator has appended to these, or has failed to.
+extern "C" __attribute__((visibility("default"))) unsigned long long ptxemu_reported() { return ptxemu::reported; }

@@ -17,6 +17,7 @@ struct Settings {
     bool leaks = false;                // PTXEMU_LEAKS: whether memory that is never freed is a finding
     bool refused = false;              // PTXEMU_REFUSED: whether calls that were refused and overlooked are told
     bool count_everything = false;     // PTXEMU_COUNT: launches outside of profiler marks, too
+    bool host_functions = true;        // PTXEMU_HOST_FUNCTIONS=0: they fail, as where a process can start no thread
     u64 sample = 0;                    // PTXEMU_SAMPLE: warp instructions of a launch that are enough
     u64 instruction_limit = ~u64{0};   // PTXEMU_LIMIT: of a warp
     u64 schedule = 0;                  // PTXEMU_SCHEDULE: seed of the order of turns; 0 for the default order
@@ -26,7 +27,8 @@ struct Settings {
     static const Settings& get();
 };
 
-// Appends to a file of the settings; nothing where there is none.
+// Appends to a file of the settings; nothing where there is none. What is to be appended counts as reported, even if it
+// cannot be written: a reader who is told of it finds out when the file holds something else.
 void append_to(int file, const std::string& text);
 
 }  // namespace ptxemu

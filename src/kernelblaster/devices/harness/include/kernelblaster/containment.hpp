@@ -16,8 +16,12 @@ extern "C" char** environ;
 
 // Descriptors of an emulated GPU's runtime that it goes on writing to; the real one has none.
 extern "C" __attribute__((weak)) int ptxemu_descriptors(int* to, int most);
+// Bytes that it has written to them, or would have.
+extern "C" __attribute__((weak)) unsigned long long ptxemu_reported();
 
 namespace kb {
+
+inline uint64_t reported() { return ptxemu_reported != nullptr ? ptxemu_reported() : 0; }
 
 struct Containment {
     bool contained = false;

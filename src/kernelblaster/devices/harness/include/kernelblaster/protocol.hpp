@@ -28,10 +28,10 @@ enum class HarnessRequest : uint8_t {
 enum class HarnessReply : uint8_t {
     ready = 1,      // after the last tensors: they are on the device
     loaded = 2,     // u8 whether it is contained, u8 whether memory is protected, f64 microseconds, text why it is not
-    called = 3,
+    called = 3,     // u64 bytes that an emulated GPU's runtime has reported so far, to its files
     timed = 4,      // f64 device, host and enqueue microseconds
     reloaded = 5,
-    profiled = 6,
+    profiled = 6,   // as called
     warmed_up = 7,
     batch_prepared = 8,
     issued = 9,     // all calls of a batch are launched

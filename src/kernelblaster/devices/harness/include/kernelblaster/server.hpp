@@ -104,7 +104,7 @@ class Server : private LastWord {
         l2_limit_.give();
         require_success(call_and_sync(job_, call_));
         l2_limit_.take();
-        return PacketBuilder(HarnessReply::called);
+        return PacketBuilder(HarnessReply::called).put(reported());
     }
 
     // The files come when the call is over and its device idle, and are closed before this is answered: no code of a
@@ -140,7 +140,7 @@ class Server : private LastWord {
         check(cudaProfilerStart(), "starting the profiler");
         require_success(call_and_sync(job_, call_));
         check(cudaProfilerStop(), "stopping the profiler");
-        return PacketBuilder(HarnessReply::profiled);
+        return PacketBuilder(HarnessReply::profiled).put(reported());
     }
 
     // Installs a perturbation in each slot, with poisoned outputs.

@@ -19,7 +19,7 @@ from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, shipped_times
 from kernelblaster.knowledge.experience import stored_transitions
 from kernelblaster.knowledge.store import seed_path
-from kernelblaster.problems.reference import reference_digest
+from kernelblaster.problems.reference import size_digest
 from kernelblaster.storage.jsonl import append_line
 
 Invoke = Callable[..., Done]
@@ -155,7 +155,7 @@ def test_shipped_times_of_pytorch_are_listed_and_shown(
     }  # fmt: skip
     row = PytorchTimes(
         problem=str(problem.id), name=problem.name, precision="fp16", workload="full", gpu="NVIDIA Test", driver="1",
-        digest=reference_digest(problem), torch="2", settings=settings, cover_us=1.0, conditions=None, floor_us=4.0,
+        digest=size_digest(problem, "full"), torch="2", settings=settings, cover_us=1.0, conditions=None, floor_us=4.0,
         times={"eager": {**time, **wall, "us": 40.0}, "compile": {**time, **wall, "exposed": 30}}, seconds=1.0, at=0.0,
         failures={"reduce-overhead": "no such graph"}, attainable_us=5.0,
     )  # fmt: skip

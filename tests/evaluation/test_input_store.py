@@ -326,7 +326,11 @@ def test_plans_share_seeds_between_candidates_only(relu: Problem) -> None:
     assert plan.timed == plan.small[-1]
     assert plan == plan_inputs(relu, Precision.FP16, StandardWorkload.SMALL, 10, 5)
     assert len({k.seed for k in plan.small}) == 10
-    assert {k.draws[0] for k in plan.small} == set(Distribution) - {Distribution.COARSE, Distribution.BURST}
+    assert {k.draws[0] for k in plan.small} == set(Distribution) - {
+        Distribution.COARSE,
+        Distribution.BURST,
+        Distribution.LEVELS,
+    }
     assert plan_inputs(relu, Precision.BF16, StandardWorkload.SMALL, 9, 5).small[0].seed != plan.small[0].seed
     assert secret_seed() != secret_seed()
 

@@ -18,7 +18,7 @@ from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorRole, TensorSpec
-from kernelblaster.problems.reference import load_reference, run_model, tensor_specs, weights_of
+from kernelblaster.problems.reference import load_reference, run_model, size_digest, tensor_specs, weights_of
 from kernelblaster.problems.tags import Tag
 
 PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
@@ -223,6 +223,21 @@ def test_a_reference_that_fails_is_blamed_by_name(tmp_path: Path, reference: str
 def test_specs_of_a_huge_problem_allocate_nothing(tmp_path: Path) -> None:
     problem = load_problem(write_problem(tmp_path / "p", reference=REFERENCE.replace("4000", str(1 << 50))))
     assert tensor_specs(problem, StandardWorkload.FULL, Precision.BF16)[0].bytes == 1 << 51
+
+
+def test_what_was_measured_at_a_size_is_of_that_size_alone(tmp_path: Path) -> None:
+    def digest(name: str, *changes: tuple[str, str]) -> str:
+        text = REFERENCE
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        return size_digest(load_problem(write_problem(tmp_path / name, reference=text)), "small")
+
+    known = digest("001_Same")
+    assert known == digest("002_Larger", ("4000}", "5000}"))
+    assert known == digest("003_Tagged", ("SIZES =", 'TAGS = ("matmul",)\nSIZES ='))
+    others = [digest("004_Smaller", ("37}", "36}")), digest("005_Other", ("* x * x", "* x + x"))]
+    assert len({known, *others}) == 3
 
 
 def test_loading_a_reference_leaves_no_files(tmp_path: Path) -> None:

@@ -107,8 +107,9 @@ def test_a_ratio_to_pytorch_is_decided_by_the_ends_of_both_intervals() -> None:
 def times(problem: Problem, gpu: str = FACTS.name, digest: str | None = None) -> PytorchTimes:
     return PytorchTimes(
         problem=str(problem.id), name=problem.name, precision=Precision.FP16, workload="small",
-        digest=size_digest(problem, "small") if digest is None else digest, gpu=gpu, driver=None, torch="2", settings=None,
-        cover_us=0.0, conditions=None, floor_us=None, times={TorchMode.EAGER: EAGER}, seconds=0.0, at=0.0,
+        digest=size_digest(problem, "small") if digest is None else digest, gpu=gpu, driver=None, torch="2",
+        settings=None, cover_us=0.0, conditions=None, floor_us=None, times={TorchMode.EAGER: EAGER}, seconds=0.0,
+        at=0.0,
     )  # fmt: skip
 
 

@@ -157,7 +157,7 @@ def read_kernel(source: KernelSource) -> str:
     except OSError as error:
         raise UsageError(f"{source}: {error.strerror}", hint="give the path of a readable .cu file") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{source} is not UTF-8 text", hint="give the path of a .cu source file") from error
+        raise UsageError(f"{source} is not UTF-8 text", hint="save it as UTF-8 text") from error
 
 
 def judgeable(problem: ProblemName, config: RunConfig | None, device: Device | str | None) -> tuple[RunConfig, Problem]:

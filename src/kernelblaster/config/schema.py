@@ -217,7 +217,7 @@ class EvaluationConfig(Section):
     max_seconds_timing: float = Field(3.0, gt=0, allow_inf_nan=False)
     """GPU seconds per comparison."""
     memory_gb: float = Field(64, gt=0, allow_inf_nan=False)
-    """Host memory of a candidate's process, in GiB."""
+    """Host memory of a candidate's process, in GiB; three quarters of the host's at most."""
     emulated_sample: float = Field(20, ge=0, allow_inf_nan=False)
     """Emulated, at sizes above small: million warp instructions of a launch that are enough; outputs are then not
     judged there. 0 executes and judges everything."""

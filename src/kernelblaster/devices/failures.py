@@ -35,13 +35,12 @@ class RunFailureKind(StrEnum):
     LOAD = "load_error"
     RUNTIME = "runtime_error"
     TIMEOUT = "timeout"
-    NOT_EMULATABLE = "not_emulatable"
     POLICY = "reward_hack"
     """It answers in the harness' name, or its host code asks for what is refused and nothing contains it."""
 
 
 class RunFailure(Exception):
-    """A candidate crashed, hung, hit a limit or used something the emulator lacks."""
+    """A candidate crashed, hung or hit a limit."""
 
     def __init__(self, kind: RunFailureKind, reason: str, log: str = "") -> None:
         super().__init__(reason)

@@ -163,7 +163,7 @@ def find_problem(name: str, root: Path) -> Problem:
         root: of the data set in which numbers are looked up.
     """
     directory = Path(name)
-    if directory.is_dir():
+    if name and directory.is_dir():
         return load_problem(directory)
     level, _, number = name.rpartition("/")
     if not number[:1].isdigit():

@@ -12,6 +12,7 @@ from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.devices.profilers import profiled_by
 from kernelblaster.devices.registry import DEVICES, DeviceRequest, OpenedDevice
 from kernelblaster.errors import UsageError
+from kernelblaster.evaluation.inputs.scratch import host_memory
 from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.models.backends import BACKENDS
 from kernelblaster.models.forecast import forecast
@@ -23,6 +24,9 @@ from kernelblaster.records.whole_run import spending_of
 from kernelblaster.runs.observing import ExpectedCosts
 from kernelblaster.runs.progress import ProgressDevice
 from kernelblaster.sandbox.limits import Limits
+
+MOST_OF_HOST = 0.75
+"""Of a host's memory that a candidate's process may take."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +132,12 @@ def refuse_unknown_workload(problems: Sequence[Problem], config: RunConfig) -> N
 
 
 def limits_of(config: RunConfig) -> Limits:
-    """Limits of a candidate's process."""
+    """Limits of a candidate's process: it is ended before the host is out of memory."""
     gb = 1 << 30
     evaluation = config.evaluation
     file_bytes = int(evaluation.file_gb * gb)
-    return Limits(memory_bytes=int(evaluation.memory_gb * gb), file_bytes=file_bytes, disk_bytes=2 * file_bytes)
+    memory_bytes = min(int(evaluation.memory_gb * gb), int(MOST_OF_HOST * host_memory()))
+    return Limits(memory_bytes=memory_bytes, file_bytes=file_bytes, disk_bytes=2 * file_bytes)
 
 
 def choose_model_config(config: ModelConfig) -> ModelChoice:

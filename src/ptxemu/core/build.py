@@ -35,7 +35,8 @@ _FLAGS = (
     "-w",
 )
 # A C++ library of its own: what a program does to the global one, a locale say, changes no report.
-_LINK_FLAGS = ("-static-libstdc++", "-Wl,--exclude-libs,ALL")
+# Programs find what they would find of CUDA, and nothing of the interpreter.
+_LINK_FLAGS = ("-static-libstdc++", "-Wl,--exclude-libs,ALL", f"-Wl,--version-script,{SOURCE_DIR / 'exports.map'}")
 _ALONE = {
     "directed": ("-frounding-math",),
     **dict.fromkeys(("atomic", "convert", "float", "half", "integer", "memory", "tensor", "wgmma"), ()),
@@ -111,7 +112,9 @@ def _digest(compiler: str) -> str:
     for path in sorted(SOURCE_DIR.iterdir()):
         content.update(path.name.encode() + b"\0" + path.read_bytes())
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
-    content.update(repr((_FLAGS, _units(), _LINK_FLAGS, version, platform.machine(), _processor_features())).encode())
+    content.update(
+        repr((_FLAGS, _units(), _LINK_FLAGS[:-1], version, platform.machine(), _processor_features())).encode()
+    )
     return content.hexdigest()[:16]
 
 

@@ -6,7 +6,7 @@ SIZES = {
     "small": {
         "batch_size": 2,
         "in_channels": 5,
-        "height": 7,
+        "height": 9,
         "width": 18,
         "out_channels": 7,
         "kernel_size": 4,

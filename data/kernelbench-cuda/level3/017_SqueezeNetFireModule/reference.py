@@ -8,7 +8,7 @@ SIZES = {
         "in_channels": 3,
         "squeeze_channels": 5,
         "expand1x1_channels": 7,
-        "expand3x3_channels": 9,
+        "expand3x3_channels": 10,
         "height": 23,
         "width": 21,
     },

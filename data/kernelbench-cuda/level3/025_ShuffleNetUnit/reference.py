@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"batch_size": 2, "in_channels": 12, "out_channels": 24, "groups": 3, "height": 13, "width": 15},
+    "small": {"batch_size": 2, "in_channels": 15, "out_channels": 36, "groups": 3, "height": 13, "width": 15},
     "medium": {"batch_size": 10, "in_channels": 240, "out_channels": 480, "groups": 3, "height": 112, "width": 112},
     "full": {"batch_size": 10, "in_channels": 240, "out_channels": 480, "groups": 3, "height": 224, "width": 224},
 }

@@ -3,7 +3,7 @@
 import torch
 
 SIZES = {
-    "small": {"batch_size": 3, "image_size": 12, "num_classes": 19, "embed_dim": 24, "num_heads": 3, "num_layers": 2},
+    "small": {"batch_size": 3, "image_size": 12, "num_classes": 19, "embed_dim": 27, "num_heads": 3, "num_layers": 2},
     "medium": {
         "batch_size": 10,
         "image_size": 32,

@@ -1,7 +1,7 @@
 """Turns a candidate's source into a program: compile, audit, localise, link. Shared by both devices.
 
-On a GPU the program is the harness', started while the candidate is being compiled, and the candidate a shared object
-that it loads; on the emulated device each candidate is linked into a program of its own.
+The program is the harness', started while the candidate is being compiled, and the candidate a shared object that it
+loads; for profilers each candidate is linked into a program of its own.
 
 The candidate is a translation unit of its own. All its symbols but the launcher become local before it meets the
 harness, so it can replace nothing of it; what it may define and ask for is audited on its object file.

@@ -256,6 +256,7 @@ class EmulatedDevice:
             "PTXEMU_THREADS": str(self._threads),
             # On a GPU the filter of system calls lets none of them have its thread.
             "PTXEMU_HOST_FUNCTIONS": "0",
+            "PTXEMU_MOST_REPORTED": str(MOST_REPORT_BYTES),
         }
 
     def _view(self, build: Build) -> FileView:
@@ -277,7 +278,7 @@ class EmulatedDevice:
                 process.profile(perturbation)
                 return process.fetch()
 
-            return Counted(*self._counted(build, job, profile_and_fetch, timeout_s, {}))
+            return self._whole(build, job, profile_and_fetch, timeout_s)
 
         def profile(process: HarnessProcess) -> None:
             process.profile(perturbation)
@@ -288,10 +289,20 @@ class EmulatedDevice:
             )
         except NotSampled as because:
             try:
-                return Counted(*self._counted(build, job, profile, timeout_s, {}))
+                return self._whole(build, job, profile, timeout_s)
             except RunFailure as failure:
                 reason = f"{failure.reason}, with every block executed: {because.reason}"
                 raise RunFailure(failure.kind, reason, failure.log) from failure
+
+    def _whole(
+        self, build: Build, job: Job, use: Callable[[HarnessProcess], CallResult | None], timeout_s: float
+    ) -> Counted:
+        """With every block executed. Raises RunFailure."""
+        try:
+            return Counted(*self._counted(build, job, use, timeout_s, {}))
+        except NotSampled as because:
+            reason = f"the emulator's report tells of a sample, and none was asked for: {because.reason}"
+            raise RunFailure(RunFailureKind.POLICY, reason) from because
 
     def _counted(
         self, build: Build, job: Job, use: Callable[[HarnessProcess], Used], timeout_s: float, more: Mapping[str, str]
@@ -309,7 +320,6 @@ class EmulatedDevice:
                 with suppress(CoreFailure):  # it has failed, whatever it wrote there
                     counted_records(report, cut_off=True)
                 raise
-            _require_bounded(report)
             with translated_errors():
                 return counted_records(report, cut_off=False), used
 
@@ -348,8 +358,10 @@ def _size(report: Path) -> int:
 def _require_own(reports: Iterable[Path], told: int) -> None:
     """Raise RunFailure unless reports hold what the emulator says it has written, and nothing else.
 
-    A candidate can write to their descriptors, and close them.
+    Whatever a candidate has done to them, the harness answers for the number.
     """
+    if told > MOST_REPORT_BYTES:
+        raise _too_many(told)
     found = sum(map(_size, reports))
     if found != told:
         reason = f"the emulator has reported {told} bytes, and its files hold {found}: the candidate meddles with them"
@@ -360,7 +372,11 @@ def _require_bounded(report: Path) -> None:
     """Raise RunFailure where a call did more than is counted: a candidate chooses how often it launches."""
     size = _size(report)
     if size > MOST_REPORT_BYTES:
-        raise RunFailure(RunFailureKind.RUNTIME, f"one call launches more than is counted: {size} bytes of counts")
+        raise _too_many(size)
+
+
+def _too_many(reported: int) -> RunFailure:
+    return RunFailure(RunFailureKind.RUNTIME, f"one call launches more than is counted: {reported} bytes of counts")
 
 
 def _missing_in_runtime(failure: BuildFailure) -> BuildFailure | None:

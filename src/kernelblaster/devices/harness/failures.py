@@ -14,7 +14,6 @@ from kernelblaster.sandbox.limits import CommandResult, ExceededLimit
 
 LOG_CHARACTERS = 8_000
 """Kept of what a failed program printed."""
-_NOT_EMULATABLE = "kbErrorNotEmulatable"
 DEVICE_LOST = frozenset(
     {
         "cudaErrorDevicesUnavailable",
@@ -54,8 +53,6 @@ def reported_error(name: str, message: str, log: str, *, loaded: bool, canary: C
         return _of_the_start(name, message, log)
     if name == "load":
         return RunFailure(RunFailureKind.LOAD, f"the candidate cannot be loaded: {message}", log)
-    if name == _NOT_EMULATABLE:
-        return RunFailure(RunFailureKind.NOT_EMULATABLE, message, log)
     if name in DEVICE_LOST:
         canary()
         return RunFailure(RunFailureKind.RUNTIME, f"{name}, but a fresh process finds the GPU well", log)
@@ -76,8 +73,6 @@ def _of_the_start(name: str, message: str, log: str) -> RunFailure:
         )
     if name == "harness":
         raise DeviceError(f"the harness refused its job: {message}", hint="check driver.cpp and disk space")
-    if name == _NOT_EMULATABLE:
-        return RunFailure(RunFailureKind.NOT_EMULATABLE, message, log)
     return RunFailure(RunFailureKind.RUNTIME, f"{name}: {message}", log)
 
 

@@ -117,7 +117,7 @@ def _draw_on(
         if leading is not None:
             values = leading.samples_first(inputs[leading.name].float())
             if distribution is Distribution.MASKED:
-                values = mask(values, exponent, generator)
+                values = mask(values, exponent, generator, stored[leading.name])
             else:
                 values = mix(values, exponent, generator, stored[leading.name], recipe.masks)
             inputs[leading.name] = leading.as_stored(values).to(stored[leading.name])

@@ -16,7 +16,7 @@ from kernelblaster.evaluation.correctness.input_draws import DEEP_NETWORK, Draw,
 from kernelblaster.evaluation.correctness.long_sums import LongestSum, drifts
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
 from kernelblaster.evaluation.correctness.widening import Jittered, Widened
-from kernelblaster.evaluation.inputs.distributions import Distribution, accumulation_at
+from kernelblaster.evaluation.inputs.distributions import FAR_FROM_ZERO, Distribution, accumulation_at
 from kernelblaster.evaluation.inputs.leading import Leading, distances
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
 from kernelblaster.evaluation.inputs.tensors import (
@@ -186,7 +186,7 @@ def _informs(expected: ReferenceTensor, distribution: Distribution, *, infinite:
     if not representable or not scale.plain_finite or scale.reference_norm == 0:
         return False
     eps = torch.finfo(TORCH_DTYPES[spec.dtype]).eps
-    if distribution in (Distribution.OFFSET, Distribution.SPARSE):
+    if distribution in (*FAR_FROM_ZERO, Distribution.SPARSE):
         rounding = max(eps / 2, 1e-4)  # what rounding the result alone costs at most
         furthest = float(scale.anywhere.max()) / float(expected.values.abs().max())
         return scale.plain_norm <= rounding and furthest <= _ROUNDINGS * rounding

@@ -18,6 +18,7 @@ class Distribution(StrEnum):
     CANCELLING = "cancelling"
     NEGATIVE = "negative"
     OFFSET = "offset"
+    LEVELS = "levels"
     SPARSE = "sparse"
     COARSE = "coarse"
     MASKED = "masked"
@@ -25,6 +26,8 @@ class Distribution(StrEnum):
     BURST = "burst"
 
 
+FAR_FROM_ZERO = (Distribution.OFFSET, Distribution.LEVELS)
+"""Means many times larger than the spread."""
 MASKS = (2, 1, 0)
 """Ways to mask, the hardest first: with infinities of both signs, with -infinity, with -infinity in one row."""
 MASKS_OF_MIXTURES = MASKS[:2]
@@ -39,7 +42,7 @@ _SCALES: dict[Distribution, dict[str, tuple[int, ...]]] = {
     Distribution.LARGE: {"fp16": (14, 10, 6, 3), "bf16": (20, 14, 8, 4), "fp32": (20, 14, 8, 4)},
     Distribution.MASKED: dict.fromkeys(("fp16", "bf16", "fp32"), MASKS),
     Distribution.MIXED: {"fp16": (6, 3, 1), "bf16": (6, 3, 1), "fp32": (7, 3, 1)},
-    Distribution.OFFSET: {"fp16": (9, 6, 4, 2), "bf16": (6, 4, 2), "fp32": (9, 6, 4, 2)},
+    **{name: {"fp16": (9, 6, 4, 2), "bf16": (6, 4, 2), "fp32": (9, 6, 4, 2)} for name in FAR_FROM_ZERO},
     Distribution.SPARSE: {"fp16": (8, 5, 4, 2, 0), "bf16": (8, 5, 4, 2, 0), "fp32": (8, 5, 4, 2, 0)},
     Distribution.TINY: {"fp16": (-10, -7, -4, -2), "bf16": (-30, -20, -12, -6, -3), "fp32": (-30, -20, -12, -6, -3)},
 }
@@ -48,12 +51,12 @@ _SCALES: dict[Distribution, dict[str, tuple[int, ...]]] = {
 def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[int, ...]:
     """Binary scales to try, the hardest first, until the problem's result is representable.
 
-    That of `offset` is of the mean, in units of the spread, that of `mixed` is of means and of large samples, that of
-    `burst` of its piece; that of `masked` says how (`MASKS`). Where several layers follow each other, sparse inputs are
-    not scaled: large ones make a later layer depend on the last bit of an earlier one's result. So samples of a mixture
-    differ less there, and none are large in fp32: which of two scores an attention takes would depend on the order in
-    which they were summed. Coarse ones are exact in fp32 up to 2^3: a product of two sums, each with a bias of lower
-    bits, then has 24 bits.
+    That of `offset` and of `levels` is of the mean, in units of the spread, that of `mixed` is of means and of large
+    samples, that of `burst` of its piece; that of `masked` says how (`MASKS`). Where several layers follow each other,
+    sparse inputs are not scaled: large ones make a later layer depend on the last bit of an earlier one's result. So
+    samples of a mixture differ less there, and none are large in fp32: which of two scores an attention takes would
+    depend on the order in which they were summed. Coarse ones are exact in fp32 up to 2^3: a product of two sums, each
+    with a bias of lower bits, then has 24 bits.
 
     Args:
         distribution: which.
@@ -74,7 +77,7 @@ def exponents(distribution: Distribution, precision: str, layers: int) -> tuple[
 
 def accumulation(distribution: Distribution) -> float:
     """Relative loss granted to fp32 arithmetic in any order, in units of the results' size (see `budget`)."""
-    return _OFFSET_ACCUMULATION if distribution is Distribution.OFFSET else ACCUMULATION
+    return _OFFSET_ACCUMULATION if distribution in FAR_FROM_ZERO else ACCUMULATION
 
 
 def accumulation_at(distance: float) -> float:

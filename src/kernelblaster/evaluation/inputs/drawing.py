@@ -19,6 +19,9 @@ meets branches that positive values never take. Two mix several structures, one 
              above the rest of its row; but for a few at random; nothing at all: elements at the borders of tiles that
              others average away, divisions by zero, work left out where some values are zero
 
+`levels` are channels (indices of the second axis of three or more), each around a level of its own in all samples, the
+first around the lowest one: who shifts by the mean of one channel cancels nothing in the others.
+
 `masked` is `normal` with infinities (`leading.mask`), where a problem defines what becomes of them. `mixed` has several
 of these in one tensor, masked samples among them, each in samples of its own, and short pieces at random places that
 decide sums and moments (`leading.mix`): it is what the timed size gets. The other inputs have such pieces as well
@@ -36,7 +39,7 @@ import math
 import torch
 
 from kernelblaster.devices.base import PerturbationKind
-from kernelblaster.evaluation.inputs.distributions import Distribution
+from kernelblaster.evaluation.inputs.distributions import FAR_FROM_ZERO, Distribution
 from kernelblaster.problems.problem import Problem
 
 CATEGORIES = 16
@@ -74,7 +77,7 @@ def transform(
     structured = _structured(values)
     # A tensor may have billions of elements: from here on `spread` is nobody else's and changes in place.
     spread = _signed(values, structured=structured)
-    scale = 1.0 if distribution is Distribution.OFFSET or distribution in _OF_SAMPLES else 2.0**exponent
+    scale = 1.0 if distribution in (*FAR_FROM_ZERO, *_OF_SAMPLES) else 2.0**exponent
     if distribution is Distribution.COARSE:
         return coarse(spread).mul_(scale)
     if scale != 1:
@@ -83,6 +86,8 @@ def transform(
         return spread
     if distribution is Distribution.OFFSET:
         return _offset(spread, 2.0**exponent)
+    if distribution is Distribution.LEVELS:
+        return _levels(spread, 2.0**exponent, generator)
     if distribution is Distribution.SPARSE:
         return _sparse(spread, generator)
     if distribution is Distribution.CANCELLING:
@@ -201,6 +206,18 @@ def _offset(values: torch.Tensor, distance: float) -> torch.Tensor:
         if kind < 2:
             sample.copy_(sample.sort(dim=-1, descending=bool(kind)).values)
     return values
+
+
+def _levels(values: torch.Tensor, distance: float, generator: torch.Generator) -> torch.Tensor:
+    """Channels at random places between -`distance` and `distance` times the spread; in place.
+
+    The first lies at -`distance`, a quarter of them at `distance`. What has no channels gets no levels.
+    """
+    if values.ndim < 3:
+        return _with_gain(values)
+    places = 2 * torch.rand(values.shape[1], generator=generator, device=values.device) - 1
+    places[0], places[1::4] = -1.0, 1.0
+    return values.add_(distance * places.reshape(-1, *[1] * (values.ndim - 2)))
 
 
 def _sparse(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

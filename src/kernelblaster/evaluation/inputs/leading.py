@@ -17,8 +17,10 @@ from kernelblaster.evaluation.inputs.distributions import MASKS
 from kernelblaster.problems.problem import TensorRole, TensorSpec
 
 _SCATTERED, _POSITIVE = 0.3, 0.25
-_FAR_BELOW = -24_000.0
-"""Within fp16, and below numbers that kernels begin a maximum with instead of -infinity."""
+_FAR_BELOW = {torch.float16: -60_000.0}
+_FAR_BELOW_ELSEWHERE = -500_000.0
+"""Below numbers that kernels begin a maximum with instead of -infinity, and above what stands for an infinity where it
+is found out whether infinities are defined (`correctness.infinities`)."""
 _UNMASKED, _ALL_FAR_BELOW = 5, 6
 _SHARES = {"normal": 5, "above": 3, "large": 2, "below": 3, "tiny": 2, "sparse": 1}
 _SHARES_WITH_MASKS = {"normal": 5, "above": 2, "masked": 2, "below": 2, "large": 2, "tiny": 2, "sparse": 1}
@@ -114,7 +116,7 @@ def _holds_infinities(spec: TensorSpec) -> bool:
     return spec.dtype.is_floating_point and spec.dtype.bits > 8
 
 
-def mask(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Tensor:
+def mask(values: torch.Tensor, how: int, generator: torch.Generator, stored: torch.dtype) -> torch.Tensor:
     """Put infinities in place of some values, as masks do.
 
     Of three rows along the last axis one begins masked, one is masked here and there, and every other third one is
@@ -125,6 +127,7 @@ def mask(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Te
         values: float32.
         how: one of `MASKS`.
         generator: decides the places.
+        stored: type that they will be stored in.
     """
     rows = _rows(values).clone()
     kind = torch.arange(rows.shape[0], device=values.device) % 6
@@ -132,10 +135,10 @@ def mask(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Te
         chosen = torch.randperm(rows.shape[0], generator=generator, device=values.device)
         kind.fill_(_UNMASKED)
         kind[chosen[:1]], kind[chosen[1:2]] = 0, _ALL_FAR_BELOW
-    return _masked(rows, kind, how, generator).reshape(values.shape)
+    return _masked(rows, kind, how, generator, stored).reshape(values.shape)
 
 
-def mask_samples(values: torch.Tensor, how: int, generator: torch.Generator) -> torch.Tensor:
+def mask_samples(values: torch.Tensor, how: int, generator: torch.Generator, stored: torch.dtype) -> torch.Tensor:
     """As `mask`, but nothing stays as it is, a quarter lies far below zero but for one infinity, in random order.
 
     `how` is one of `MASKS_OF_MIXTURES`.
@@ -143,14 +146,16 @@ def mask_samples(values: torch.Tensor, how: int, generator: torch.Generator) -> 
     rows = _rows(values)
     kinds = torch.tensor([0, 1, 2, _ALL_FAR_BELOW][: 4 if rows.shape[-1] > 1 else 3], device=values.device)
     order = torch.randperm(rows.shape[0], generator=generator, device=values.device)
-    return _masked(rows.clone(), kinds[order % len(kinds)], how, generator).reshape(values.shape)
+    return _masked(rows.clone(), kinds[order % len(kinds)], how, generator, stored).reshape(values.shape)
 
 
 def _rows(values: torch.Tensor) -> torch.Tensor:
     return values.reshape(-1, values.shape[-1] if values.ndim else 1)
 
 
-def _masked(rows: torch.Tensor, kind: torch.Tensor, how: int, generator: torch.Generator) -> torch.Tensor:
+def _masked(
+    rows: torch.Tensor, kind: torch.Tensor, how: int, generator: torch.Generator, stored: torch.dtype
+) -> torch.Tensor:
     """Rows with infinities in their places.
 
     Args:
@@ -159,6 +164,7 @@ def _masked(rows: torch.Tensor, kind: torch.Tensor, how: int, generator: torch.G
             (`_UNMASKED`), far below zero (`_ALL_FAR_BELOW`) and masked at one place, or at the beginning.
         how: one of `MASKS`.
         generator: decides the places.
+        stored: type that they will be stored in.
     """
     (height, width), device = rows.shape, rows.device
     column, chance = torch.arange(width, device=device), torch.rand(rows.shape, generator=generator, device=device)
@@ -168,7 +174,8 @@ def _masked(rows: torch.Tensor, kind: torch.Tensor, how: int, generator: torch.G
     begins = (kind % 3 == 0) & (torch.where(lone, column == kept, column < kept))
     scattered = (kind % 3 == 1) & (chance < _SCATTERED) & (column != kept)
     nearly_all = (kind == 2) & (chance > 2 / width) & (column != kept)
-    rows = torch.where((kind == 2) & ~nearly_all | (kind == _ALL_FAR_BELOW), rows + _FAR_BELOW, rows)
+    far = _FAR_BELOW.get(stored, _FAR_BELOW_ELSEWHERE)
+    rows = torch.where((kind == 2) & ~nearly_all | (kind == _ALL_FAR_BELOW), rows + far, rows)
     rows = torch.where(begins | scattered | nearly_all, -torch.inf, rows)
     if how == MASKS[0]:
         rows = torch.where(scattered & (chance < _SCATTERED * _POSITIVE), torch.inf, rows)
@@ -220,7 +227,7 @@ def mix(
             case "sparse":
                 part *= torch.rand(part.shape, generator=generator, device=part.device) < _FEW
             case "masked" if masks is not None:
-                part.copy_(mask_samples(part, masks, generator))
+                part.copy_(mask_samples(part, masks, generator, stored))
     # Elsewhere a piece would take from a sample what it is for.
     few = counts["large"] == 0
     begin, count = (begins["normal"], counts["normal"]) if few else (begins["large"], counts["large"])

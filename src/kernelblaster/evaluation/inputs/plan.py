@@ -17,6 +17,7 @@ from random import SystemRandom
 from kernelblaster.evaluation.inputs.distributions import Distribution, attempts
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.tags import Tag
 
 ORDER = (
     Distribution.NORMAL,
@@ -32,6 +33,8 @@ ORDER = (
 UNSEEN = (Distribution.NORMAL, Distribution.COARSE)
 """At extents that no prompt shows: signed and uneven values, and those that overflow unless the whole row's maximum is
 subtracted."""
+LEVELLED = (*UNSEEN, Distribution.LEVELS)
+"""The same where a normalisation is all that is computed."""
 DRAWN = (Distribution.NORMAL, Distribution.DECLARED)
 """With parameters that are drawn, of which some make most sums cancel: values that tell of these parameters alone."""
 
@@ -80,12 +83,13 @@ def plan_inputs(
 ) -> InputPlan:
     """Plan `sets` input sets, at least one; the last distributions go first when there are few.
 
-    Beside them `UNSEEN` of `other` and `DRAWN` of `drawn`, the problem at extents and with parameters that no prompt
-    shows. Without `judge_timed` outputs at a timed size that is not the cheap one are not compared.
+    Beside them `UNSEEN` or `LEVELLED` of `other` and `DRAWN` of `drawn`, the problem at extents and with parameters
+    that no prompt shows. Without `judge_timed` outputs at a timed size that is not the cheap one are not compared.
     """
     cheap = problem.cheap_workload
     keys = [_key(problem, precision, cheap, ORDER[n % len(ORDER)], seed, n) for n in range(sets)]
-    hidden = ((other, UNSEEN, sets + 1), (drawn, DRAWN, sets + 1 + len(UNSEEN)))
+    undeclared = LEVELLED if problem.tags == (Tag.NORM,) else UNSEEN
+    hidden = ((other, undeclared, sets + 1), (drawn, DRAWN, sets + 1 + len(undeclared)))
     unseen = tuple(
         tuple(_key(one, precision, cheap, distribution, seed, n) for n, distribution in enumerate(distributions, first))
         for one, distributions, first in hidden

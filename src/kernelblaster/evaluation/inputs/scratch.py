@@ -67,9 +67,18 @@ def fair_share(directory: Path, own: int, share: float) -> int:
 
 def free_host_memory() -> int:
     """Bytes that processes may still take."""
+    return _memory("MemAvailable")
+
+
+def host_memory() -> int:
+    """Bytes that the host has."""
+    return _memory("MemTotal")
+
+
+def _memory(field: str) -> int:
     with open("/proc/meminfo", encoding="ascii") as file:
         fields = dict(line.split(":", 1) for line in file)
-    return int(fields["MemAvailable"].split()[0]) * 1024
+    return int(fields[field].split()[0]) * 1024
 
 
 def free_space() -> int:

@@ -39,6 +39,8 @@ _FORBIDDEN_PREFIXES = {
     "GOMP_": "OpenMP, which runs host threads",
     "kb_": "the harness",
     "ptxemu_": "the emulated GPU",
+    "_ZN6ptxemu": "the emulated GPU",
+    "_ZNK6ptxemu": "the emulated GPU",
 }
 _SYSTEM_CALLS = re.compile(
     r"^\s*[0-9a-f]+:\t(?:[0-9a-f]{2,8} )+\s*\t(syscall|sysenter|int +\$0x80|svc)\b", re.MULTILINE
@@ -105,6 +107,7 @@ _IN_VAIN_PARTS = {
     "basic_fstream": "opens files",
     "basic_ofstream": "opens files",
     "basic_filebuf": "opens files",
+    "St12__basic_file": "opens files",
     "NSt10filesystem": "opens files",
     "KSt10filesystem": "opens files",
     "ZSt15__fs_": "opens files",

@@ -11,7 +11,7 @@
 // (count every launch, else between cudaProfilerStart and cudaProfilerStop), PTXEMU_CHECKS (JSON lines, one per finding
 // of the checks, which run only when it is set), PTXEMU_LEAKS=1 (memory that is never freed is
 // a finding), PTXEMU_REFUSED=1 (calls that were refused and overlooked are told), PTXEMU_HOST_FUNCTIONS=0 (host functions in
-// streams and graphs fail), PTXEMU_THREADS, PTXEMU_DEVICE ("key value" lines that replace figures
+// streams and graphs fail), PTXEMU_MOST_REPORTED (bytes), PTXEMU_THREADS, PTXEMU_DEVICE ("key value" lines that replace figures
 // of the device), PTXEMU_MEMORY (bytes of device memory), PTXEMU_LIMIT (warp instructions per launch and host thread,
 // after which it fails as timed out), PTXEMU_SAMPLE (warp instructions per launch, beyond which the blocks of whole SMs are
 // left out and counts are scaled).

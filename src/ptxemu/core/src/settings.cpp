@@ -7,8 +7,31 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <new>
+#include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
+
+// write(2) from an instruction of its own, with an errno that is negative.
+#if defined(__x86_64__)
+extern "C" __attribute__((visibility("hidden"))) long append_call(int file, const void* bytes, std::size_t count);
+extern "C" __attribute__((visibility("hidden"))) const char append_called[];
+asm(".text\n"
+    ".globl append_call\n.hidden append_call\n.type append_call, @function\n"
+    ".globl append_called\n.hidden append_called\n"
+    "append_call:\n"
+    "    endbr64\n"
+    "    mov $1, %eax\n"
+    "    syscall\n"
+    "append_called:\n"
+    "    ret\n"
+    ".size append_call, . - append_call\n");
+#else
+static long append_call(int file, const void* bytes, std::size_t count) {
+    const ssize_t written = ::write(file, bytes, count);
+    return written < 0 ? -errno : written;
+}
+#endif
 
 namespace ptxemu {
 namespace {
@@ -29,7 +52,20 @@ int file_from(const char* variable) {
     return file;
 }
 
+constexpr std::size_t kSettingsBytes = 4096;
+static_assert(sizeof(Settings) <= kSettingsBytes);
+
 std::atomic<u64> reported{0};
+
+bool is_report(int file) { return file == Settings::get().report || file == Settings::get().checks; }
+
+unsigned long long written_at() {
+#if defined(__x86_64__)
+    return reinterpret_cast<unsigned long long>(append_called);
+#else
+    return 0;
+#endif
+}
 
 Settings read() {
     Settings settings;
@@ -41,6 +77,7 @@ Settings read() {
     settings.checks = file_from("PTXEMU_CHECKS");
     settings.leaks = number_from("PTXEMU_LEAKS", 0) == 1;
     settings.refused = number_from("PTXEMU_REFUSED", 0) == 1;
+    settings.most_reported = number_from("PTXEMU_MOST_REPORTED", ~u64{0});
     settings.host_functions = number_from("PTXEMU_HOST_FUNCTIONS", 1) == 1;
     settings.count_everything = number_from("PTXEMU_COUNT", 0) == 1;
     settings.sample = number_from("PTXEMU_SAMPLE", 0);
@@ -52,17 +89,26 @@ Settings read() {
 }  // namespace
 
 const Settings& Settings::get() {
-    // Never destroyed, as the runtime is not, which refers to them.
-    static const Settings& settings = *new Settings(read());
+    // Never destroyed, as the runtime is not, which refers to them; and nobody changes them after this.
+    static const Settings& settings = [&]() -> const Settings& {
+        void* const place = ::mmap(nullptr, kSettingsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (place == MAP_FAILED) return *new Settings(read());
+        const Settings* const made = new (place) Settings(read());
+        ::mprotect(place, kSettingsBytes, PROT_READ);
+        return *made;
+    }();
     return settings;
 }
 
 void append_to(int file, const std::string& text) {
     if (file < 0) return;
-    if (file == Settings::get().report || file == Settings::get().checks) reported += text.size();
+    if (is_report(file)) {
+        reported += text.size();
+        if (reported > Settings::get().most_reported) return;
+    }
     for (std::size_t at = 0; at < text.size();) {
-        const ssize_t count = ::write(file, text.data() + at, text.size() - at);
-        if (count < 0 && errno == EINTR) continue;
+        const long count = append_call(file, text.data() + at, text.size() - at);
+        if (count == -EINTR) continue;
         if (count <= 0) return;  // a full disk: the reader finds a line that is cut off
         at += static_cast<std::size_t>(count);
     }
@@ -70,14 +116,16 @@ void append_to(int file, const std::string& text) {
 
 }  // namespace ptxemu
 
-// Descriptors that the emulator goes on writing to, for a process that wants to allow nothing else. Returns their number.
-extern "C" __attribute__((visibility("default"))) int ptxemu_descriptors(int* to, int most) {
-    int count = 0;
-    for (const int file : {ptxemu::Settings::get().report, ptxemu::Settings::get().checks}) {
-        if (file >= 0 && count < most) to[count++] = file;
-    }
-    return count;
+// For a process that contains a program. What it allows nobody else, so that reports are the emulator's alone:
+struct PtxemuReports {
+    int files[2];                          // descriptors that it goes on writing to, -1 for none
+    unsigned long long written_at;         // behind the one instruction that does; 0 where any may
+    unsigned long long begin, end;         // of memory that stays as it is: where it keeps what it was told
+};
+extern "C" PtxemuReports ptxemu_reports() {
+    const ptxemu::Settings& settings = ptxemu::Settings::get();
+    const auto begin = reinterpret_cast<unsigned long long>(&settings);
+    return {{settings.report, settings.checks}, ptxemu::written_at(), begin, begin + ptxemu::kSettingsBytes};
 }
-
-// Bytes that the emulator has appended to these, or has failed to.
-extern "C" __attribute__((visibility("default"))) unsigned long long ptxemu_reported() { return ptxemu::reported; }
+// Bytes that it has appended to these, or was not able or allowed to.
+extern "C" unsigned long long ptxemu_reported() { return ptxemu::reported; }

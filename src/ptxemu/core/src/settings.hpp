@@ -17,6 +17,7 @@ struct Settings {
     bool leaks = false;                // PTXEMU_LEAKS: whether memory that is never freed is a finding
     bool refused = false;              // PTXEMU_REFUSED: whether calls that were refused and overlooked are told
     bool count_everything = false;     // PTXEMU_COUNT: launches outside of profiler marks, too
+    u64 most_reported = ~u64{0};       // PTXEMU_MOST_REPORTED: bytes of reports, beyond which none are written
     bool host_functions = true;        // PTXEMU_HOST_FUNCTIONS=0: they fail, as where a process can start no thread
     u64 sample = 0;                    // PTXEMU_SAMPLE: warp instructions of a launch that are enough
     u64 instruction_limit = ~u64{0};   // PTXEMU_LIMIT: of a warp

@@ -1,6 +1,6 @@
-// Stand-ins for functions of the CUDA runtime that candidates may call, but not in every way, and for those of OpenMP. A candidate's calls are
-// renamed to these before it is linked; those of the harness and of libraries are not. The build defines
-// KB_GUARD_<function> for each that a candidate asks for, so that only what it needs must exist in the runtime.
+// Stand-ins for functions of the CUDA runtime that candidates may call, but not in every way, and for those of OpenMP.
+// A candidate's calls are renamed to these before it is linked; those of the harness and of libraries are not. The build
+// defines KB_GUARD_<function> for each that a candidate asks for, so that only what it needs must exist in the runtime.
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ namespace {
         "cuGetErrorString",       "cuGetErrorName",          "cuDeviceGetAttribute",        "cuDriverGetVersion",
         "cuFuncSetAttribute",     "cuFuncGetAttribute",      "cuCtxGetDevice",              "cuDeviceGet"};
     for (const char* other : allowed) {
-        if (std::strcmp(name, other) == 0) return true;
+        if (name != nullptr && std::strcmp(name, other) == 0) return true;
     }
     return false;
 }

@@ -5,6 +5,7 @@
 #include <kernelblaster/protected_memory.hpp>
 #include <kernelblaster/restartable_sequences.hpp>
 #include <kernelblaster/syscall_filter.hpp>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -14,9 +15,14 @@
 
 extern "C" char** environ;
 
-// Descriptors of an emulated GPU's runtime that it goes on writing to; the real one has none.
-extern "C" __attribute__((weak)) int ptxemu_descriptors(int* to, int most);
-// Bytes that it has written to them, or would have.
+// Of an emulated GPU's runtime; the real one has none of these.
+struct PtxemuReports {
+    int files[2];                   // that it goes on writing to, -1 for none
+    unsigned long long written_at;  // behind the one instruction that does; 0 where any may
+    unsigned long long begin, end;  // of memory that stays as it is
+};
+extern "C" __attribute__((weak)) PtxemuReports ptxemu_reports();
+// Bytes that it has written to these files, or would have.
 extern "C" __attribute__((weak)) unsigned long long ptxemu_reported();
 
 namespace kb {
@@ -40,6 +46,8 @@ class ProgramText {
         for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
             std::memset(*variable, 0, std::strlen(*variable));
         }
+        // The path of the program, beside them.
+        if (auto* path = reinterpret_cast<char*>(::getauxval(AT_EXECFN))) std::memset(path, 0, std::strlen(path));
         static char* none[] = {nullptr};
         environ = none;
     }
@@ -64,15 +72,18 @@ inline std::string own_mappings() {
 // Puts the whole process under the system-call filter; from here on it opens and starts nothing.
 inline Containment contain(int channel, ProgramText& text) {
     const auto begin = std::chrono::steady_clock::now();
-    std::vector<int> writable = {STDOUT_FILENO, STDERR_FILENO};
+    WritableFiles open{{STDOUT_FILENO, STDERR_FILENO}, {}, 0};
     ReservedSocket socket{channel, 0, 0};
-    if (ptxemu_descriptors != nullptr) {
-        int more[8];
-        const int count = ptxemu_descriptors(more, 8);
-        writable.insert(writable.end(), more, more + count);
-    }
     std::vector<AddressRange> fixed = fixed_mappings(own_mappings());
     if (fixed.empty()) return {false, false, 0, "/proc/self/maps cannot be read"};
+    if (ptxemu_reports != nullptr) {
+        const PtxemuReports told = ptxemu_reports();
+        for (const int file : told.files) {
+            if (file >= 0) open.reports.push_back(file);
+        }
+        open.reported_at = told.written_at;
+        fixed.push_back({told.begin, told.end});
+    }
     std::vector<AllowedProtection> allowed;
     const bool gated = kb_protected_memory != nullptr;
     if (gated) {
@@ -83,7 +94,7 @@ inline Containment contain(int channel, ProgramText& text) {
         allowed = {{own.closes_at, range, PROT_NONE}, {own.opens_at, range, PROT_READ | PROT_WRITE}};
     }
     text.blank();
-    const int error = SyscallFilter(writable, socket, fixed, allowed).install();
+    const int error = SyscallFilter(open, socket, fixed, allowed).install();
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
     if (error != 0) return {false, false, took.count(), std::string("seccomp: ") + std::strerror(error)};
     if (gated) kb_close_gate();

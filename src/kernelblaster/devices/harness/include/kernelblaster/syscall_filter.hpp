@@ -3,7 +3,8 @@
 //
 // Opening, sockets, processes, threads, signals and executable memory are refused outright. Four calls are let through
 // by their arguments:
-//   write, writev             to the descriptors that the harness names
+//   write, writev             to the standard streams; of an emulator's reports: from its own instruction alone
+//   close                     of all but the socket to the judge and an emulator's reports
 //   read, recvmsg, sendmsg    of the socket to the judge: from the harness' own instructions alone (protected_memory.hpp)
 //   mmap, mprotect            never executable
 //   ... and munmap, mremap, madvise, mmap with MAP_FIXED    never on what is mapped from files when the filter is
@@ -24,6 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -77,11 +79,18 @@ struct ReservedSocket {
     uint64_t receives_at, sends_at;  // the addresses behind them
 };
 
+// Files that may be written to, beside the socket.
+struct WritableFiles {
+    std::vector<int> streams;
+    std::vector<int> reports;  // never closed, and written from one instruction
+    uint64_t reported_at;      // the address behind it; 0 for any
+};
+
 class SyscallFilter {
    public:
-    // `writable`: descriptors that may be written to, beside the socket. `fixed`: ranges whose mapping nobody may change,
+    // `fixed`: ranges whose mapping nobody may change,
     // but for `allowed`.
-    SyscallFilter(const std::vector<int>& writable, const ReservedSocket& socket, const std::vector<AddressRange>& fixed,
+    SyscallFilter(const WritableFiles& files, const ReservedSocket& socket, const std::vector<AddressRange>& fixed,
                   const std::vector<AllowedProtection>& allowed = {}) {
         load(offsetof(seccomp_data, arch));
         unless(BPF_JEQ, kArchitecture, SECCOMP_RET_KILL_PROCESS);
@@ -90,8 +99,9 @@ class SyscallFilter {
         when(BPF_JGE, 0x40000000u, SECCOMP_RET_KILL_PROCESS);  // the x32 numbers of the same calls
 #endif
         for (const long number : plain_calls()) when(BPF_JEQ, static_cast<uint32_t>(number), SECCOMP_RET_ALLOW);
-        writes(__NR_write, writable);
-        writes(__NR_writev, writable);
+        closes(files.reports, socket.descriptor);
+        writes(__NR_write, files);
+        writes(__NR_writev, files);
         serves(__NR_sendmsg, socket.descriptor, socket.sends_at, kRefused);
         serves(__NR_recvmsg, socket.descriptor, socket.receives_at, SECCOMP_RET_ALLOW);
         serves(__NR_read, socket.descriptor, socket.receives_at == 0 ? 0 : kNowhere, SECCOMP_RET_ALLOW);
@@ -124,13 +134,14 @@ class SyscallFilter {
 #endif
     static constexpr uint32_t kRefused = SECCOMP_RET_ERRNO | EPERM;
     static constexpr uint64_t kNowhere = UINT64_MAX;
+    static constexpr uint8_t kFromInstructions = 6;
 
     static std::vector<long> plain_calls() {
         return {
             __NR_brk, __NR_futex, __NR_ppoll, __NR_clock_gettime, __NR_clock_getres, __NR_clock_nanosleep,
             __NR_nanosleep, __NR_sched_yield, __NR_rt_sigreturn, __NR_rt_sigprocmask, __NR_exit, __NR_exit_group,
             __NR_getpid, __NR_gettid, __NR_gettimeofday, __NR_restart_syscall, __NR_getrandom, __NR_sched_getaffinity,
-            __NR_fstat, __NR_close,
+            __NR_fstat,
             __NR_rseq, __NR_set_robust_list,  // of threads that are just starting
             __NR_seccomp,                     // restartable_sequences.hpp takes it from the thread that calls candidates
 #if defined(__x86_64__)
@@ -163,11 +174,25 @@ class SyscallFilter {
     }
     void leave(size_t entered) { code_[entered - 1].k = static_cast<uint32_t>(code_.size() - entered); }
 
-    void writes(long number, const std::vector<int>& writable) {
+    void writes(long number, const WritableFiles& files) {
         const size_t entered = enter(number);
         load(low(0));
-        for (const int file : writable) when(BPF_JEQ, static_cast<uint32_t>(file), SECCOMP_RET_ALLOW);
+        for (const int file : files.streams) when(BPF_JEQ, static_cast<uint32_t>(file), SECCOMP_RET_ALLOW);
+        for (const int file : files.reports) {
+            emit(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(file), 0, files.reported_at == 0 ? 1 : 1 + kFromInstructions);
+            from(files.reported_at);
+            give(SECCOMP_RET_ALLOW);
+        }
         give(kRefused);
+        leave(entered);
+    }
+
+    void closes(const std::vector<int>& reports, int socket) {
+        const size_t entered = enter(__NR_close);
+        load(low(0));
+        when(BPF_JEQ, static_cast<uint32_t>(socket), kRefused);
+        for (const int file : reports) when(BPF_JEQ, static_cast<uint32_t>(file), kRefused);
+        give(SECCOMP_RET_ALLOW);
         leave(entered);
     }
 
@@ -176,13 +201,20 @@ class SyscallFilter {
         const size_t entered = enter(number);
         load(low(0));
         unless(BPF_JEQ, static_cast<uint32_t>(descriptor), others);
+        from(instruction);
+        give(SECCOMP_RET_ALLOW);
+        leave(entered);
+    }
+
+    // Refuses what does not come from an instruction, by the address behind it; 0 refuses nothing.
+    void from(uint64_t instruction) {
+        if (instruction == 0) return;
+        const size_t begin = code_.size();
         for (const size_t half : {size_t{0}, size_t{4}}) {
-            if (instruction == 0) break;
             load(offsetof(seccomp_data, instruction_pointer) + half);
             unless(BPF_JEQ, static_cast<uint32_t>(instruction >> (8 * half)), kRefused);
         }
-        give(SECCOMP_RET_ALLOW);
-        leave(entered);
+        assert(code_.size() == begin + kFromInstructions);
     }
 
     // All of ioctl but what speaks to terminals (0x54..), which could be given input.

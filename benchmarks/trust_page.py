@@ -66,8 +66,15 @@ RESIDUAL = """\
 A candidate's host code runs in the process that times it. No check inside that process can be made tamper-proof, and we
 do not claim so. What stands between such code and a wrong figure:
 
-- Values cannot be forged this way: outputs are compared in another process, with inputs and a reference that the
-  candidate's process never holds.
+- Values cannot be forged this way: outputs are compared in another process, with a reference that the candidate's
+  process never holds. Files of the call's own inputs are open in it, for reading.
+- On the emulated device times come from a report that the emulator writes in the candidate's process. Its descriptors
+  are written from one instruction of the emulator and closed by nobody; what it was told lies in memory that stays as
+  it is; programs find none of its inner functions by name; and the harness, in a sealed reply, says how many bytes it
+  has reported: a file of another length is a `reward_hack` (`N13`). Until 2026-12-01 none of this held: a candidate
+  that closed the report between a copy and its product was called correct and 2.97 times as fast, and so was one that
+  asked the emulator by name to report nothing. The planted exploits of that time looked for names that the emulator no
+  longer had. The rest of the emulator's memory is open to who finds his way about it.
 - Replies of the harness are sealed by a keyed hash over the packet and a number that counts them. The judge sends the
   key before a candidate is loaded, it lies in memory that is closed while the candidate's code runs, and the socket is
   read and written by two instructions of the harness alone. A reply without its seal is a `reward_hack`. Who runs
@@ -152,7 +159,7 @@ do not claim so. What stands between such code and a wrong figure:
 - Values at a border that a problem draws are seldom drawn: `>` for `>=` beside a threshold passed, and so did squares
   rounded to 24 bits beside a circle.
 - A kernel may be wrong for shapes that are neither declared nor the undeclared ones (rows shorter than a vector in a
-  softmax, for instance), and for values beyond the ten distributions.
+  softmax, for instance), and for values beyond the distributions.
 - Errors that a result's own rounding covers pass: of one number that is a mean of many, say. In rows of 128 elements
   and more of a 16-bit result, errors of one sign are added up and judged, too
   (`evaluation/correctness/error_budget.py`).
@@ -402,7 +409,10 @@ def render(
         "process, the clock and the state between calls and of 3 in Triton none came through, of 8 that compute "
         "something else 4 did. Of 13 honest kernels by three others 11 passed. Of 22 exploits that five authors wrote "
         "for the seventh, judged there on the same day, 1 came through (`R715`; refused since then, in some runs); 6 "
-        "honest kernels of a sixth author are correct.",
+        "honest kernels of a sixth author are correct. The eighth, of 2026-12-01, was judged there, too: of 10 "
+        "exploits that compute something else 5 came through, of 5 against process, state and clock one was called "
+        "faster for another reason than its trick, and 6 of 6 honest kernels are correct. Of those five, one is "
+        "refused since.",
         "",
         *rounds(),
         "## Unexpected outcomes",

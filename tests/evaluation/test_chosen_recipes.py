@@ -17,6 +17,7 @@ from kernelblaster.evaluation.correctness.reference_output import informative
 from kernelblaster.evaluation.inputs.distributions import MASKS_OF_MIXTURES, Distribution, attempts
 from kernelblaster.evaluation.inputs.drawing import permitted_perturbation
 from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.plan import plan_inputs
 from kernelblaster.evaluation.inputs.recipes import Recipe, going_on, recipes
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.dataset import Dataset
@@ -149,3 +150,31 @@ def test_flags_stay_as_drawn_where_a_run_of_them_leaves_no_result(tmp_path: Path
 def test_the_same_seed_gives_the_same_set() -> None:
     one, other = (mixed(problem(SOFTMAX), Precision.FP16).drawn.inputs["x"] for _ in range(2))
     assert torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def test_channels_of_a_normalisation_lie_at_levels_of_their_own_in_all_samples() -> None:
+    judged, precision = problem("level1/033_BatchNorm"), Precision.FP32
+    (undeclared,) = plan_inputs(judged, precision, StandardWorkload.SMALL, 10, 3, other=judged).unseen
+    keys = [key for key in undeclared if key.draws[0] is Distribution.LEVELS]
+    assert len(keys) == 1
+    chosen = choose(keys[0], tensor_specs(judged, StandardWorkload.SMALL, precision))
+    x = chosen.drawn.inputs["x"].double()
+    means, spreads = x.mean(dim=(2, 3)), x.std(dim=(2, 3))
+    assert float(means.std(dim=0).max()) < 0.5 * float(spreads.mean())
+    assert float(means.std(dim=1).min()) > 10 * float(spreads.mean())
+
+
+def test_what_is_no_normalisation_alone_has_no_levels() -> None:
+    judged = problem("level1/001_Square_matrix_multiplication")
+    (undeclared,) = plan_inputs(judged, Precision.FP16, StandardWorkload.SMALL, 10, 3, other=judged).unseen
+    assert all(key.draws[0] is not Distribution.LEVELS for key in undeclared)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_some_rows_of_a_mask_are_full_where_means_are_far_from_zero(seed: int) -> None:
+    """A kernel with room for most values of a row is wrong there."""
+    chosen = mixed(problem("level1/093_masked_cumsum"), Precision.FP16, seed=seed)
+    assert (chosen.recipe.distribution, chosen.recipe.accompanied) == (Distribution.MIXED, True)
+    share = chosen.drawn.inputs["mask"].double().mean(dim=1)
+    assert float(share.max()) == 1.0
+    assert float(share.min()) < 0.5

@@ -136,7 +136,7 @@ def test_the_same_seed_gives_the_same_mixture() -> None:
 @settings(deadline=None, max_examples=60)
 @given(
     samples=st.integers(5, 9),
-    sample=st.lists(st.integers(2, 40), min_size=1, max_size=3),
+    sample=st.lists(st.integers(1, 40), min_size=1, max_size=3),
     masks=st.sampled_from([None, 1]),
     seed=st.integers(0, 2**40),
 )
@@ -148,4 +148,5 @@ def test_of_few_samples_some_lines_of_one_are_below_zero_whole(
     values = torch.randn(samples, *sample, generator=generator)
     mixed = mix(values, 6, generator, torch.float32, masks)
     for axis in range(1, mixed.ndim):
-        assert (mixed.amax(dim=axis) < 0).any()
+        if mixed.shape[axis] > 1:
+            assert (mixed.amax(dim=axis) < 0).any()

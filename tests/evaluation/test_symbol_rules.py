@@ -118,7 +118,7 @@ def test_streams_of_its_own_are_told_by_what_an_object_asks_for(symbols_of: Comp
     assert own_streams(symbols) == ((name,) if is_one else ())
 
 
-@pytest.mark.parametrize("name", ["cudaProfilerStop", "cudaLaunchHostFunc", "cudnnCreate", "ptxemu_descriptors"])
+@pytest.mark.parametrize("name", ["cudaProfilerStop", "cudaLaunchHostFunc", "cudnnCreate", "ptxemu_reports"])
 def test_what_reaches_into_the_measurement_is_refused_everywhere(symbols_of: Compile, name: str) -> None:
     symbols = symbols_of(f'extern "C" int {name}(); int f() {{ return {name}(); }}')
     with pytest.raises(BuildFailure) as failure:

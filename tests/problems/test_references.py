@@ -238,6 +238,8 @@ def test_what_was_measured_at_a_size_is_of_that_size_alone(tmp_path: Path) -> No
     assert known == digest("003_Tagged", ("SIZES =", 'TAGS = ("matmul",)\nSIZES ='))
     others = [digest("004_Smaller", ("37}", "36}")), digest("005_Other", ("* x * x", "* x + x"))]
     assert len({known, *others}) == 3
+    beside = [digest(f"00{n}_Beside", ("4000}}", f"4000}}}}; EPSILON = {n}  # \f")) for n in (6, 7)]
+    assert beside[0] != beside[1]
 
 
 def test_loading_a_reference_leaves_no_files(tmp_path: Path) -> None:

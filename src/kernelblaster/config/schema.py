@@ -205,7 +205,7 @@ class EvaluationConfig(Section):
 
     input_sets: int = Field(10, ge=1, le=1000)
     """Input sets (seed x distribution) a candidate must pass; 10 are all nine distributions and the set that is timed.
-    Unless it is 1, two sets at extents that no prompt shows are added."""
+    Unless it is 1, two sets at extents that no prompt shows are added, three of a normalisation."""
     judged_calls: int = Field(3, ge=1, le=10)
     """Timed calls of a process that are judged; one where there is no room for the outputs of more."""
     all_sets: bool = False

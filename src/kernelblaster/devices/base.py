@@ -69,7 +69,7 @@ class Build:
     library: Path | None = None
     """The candidate as a shared object, where `program` does not hold it."""
     hints: tuple[str, ...] = ()
-    """What its host code asks for in vain, because it is contained; one line each."""
+    """What its host code asks for that leads nowhere, because it is contained; one line each."""
     own_streams: tuple[str, ...] = ()
     """Functions that its host code asks for to work on streams beside the legacy default one, which is timed."""
     libraries: tuple[Library, ...] = ()

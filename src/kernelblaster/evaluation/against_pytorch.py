@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.evaluation.against_time import BaselineTime, against_time
 from kernelblaster.evaluation.results import Evaluation
-from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, TimesKey, times_on
+from kernelblaster.evaluation.timing.pytorch_times import (
+    ModeTime,
+    PytorchTimes,
+    TimesKey,
+    describes,
+    times_on,
+)
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.reference import size_digest
 
 
 def against_pytorch(evaluation: Evaluation, pytorch: ModeTime | None) -> Evaluation:
@@ -49,4 +54,4 @@ def known_times(
     if facts.kind is not DeviceKind.CUDA:
         return None
     found = own.get((facts.name, str(problem.id), precision, workload))
-    return found if found is not None and found.digest == size_digest(problem, workload) else None
+    return found if found is not None and describes(found, problem) else None

@@ -98,7 +98,7 @@ class EvaluationStages:
         self._evaluation.machine = None if found.machine is None else dict(found.machine)
         self._own_streams = found.own_streams
         for hint in found.hints:
-            self._warn(f"{hint}: in vain, host code runs under a system-call filter")
+            self._warn(f"{hint}: host code runs under a system-call filter, which lets none of that out of its process")
         return found
 
     def _build_baseline(self, source: str, harness: Harness) -> Build | None:

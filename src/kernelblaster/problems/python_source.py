@@ -56,13 +56,17 @@ def read_declarations(path: Path, text: str, names: Collection[str]) -> Declarat
     return Declarations(path, values, lines)
 
 
-def declared_lines(path: Path, text: str, names: Collection[str]) -> frozenset[int]:
-    """Numbers, from 1, of the lines on which `names` are assigned at the top level.
+def without_assignments(path: Path, text: str, names: Collection[str]) -> str:
+    """The text without what assigns to `names` at the top level. Line ends must be `\\n`.
 
-    Raises ProblemError when the text is not Python.
+    Raises ProblemError when it is not Python.
     """
-    statements = [statement for _, statement, _ in _assignments(path, text, names)]
-    return frozenset(n for one in statements for n in range(one.lineno, (one.end_lineno or one.lineno) + 1))
+    lines = text.encode().split(b"\n")
+    for _, statement, _ in reversed(list(_assignments(path, text, names))):
+        first, last = statement.lineno - 1, (statement.end_lineno or statement.lineno) - 1
+        left = lines[first][: statement.col_offset] + lines[last][statement.end_col_offset :]
+        lines[first : last + 1] = [left]
+    return b"\n".join(lines).decode()
 
 
 def _assignments(path: Path, text: str, names: Collection[str]) -> Iterator[tuple[str, ast.stmt, ast.expr]]:

@@ -22,7 +22,7 @@ from kernelblaster.errors import ProblemError
 from kernelblaster.problems.driver_names import check_names
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
-from kernelblaster.problems.python_source import declared_lines, parse_python
+from kernelblaster.problems.python_source import parse_python, without_assignments
 from kernelblaster.problems.time_limit import within_time
 from kernelblaster.storage.bounded_io import read_source
 
@@ -51,10 +51,9 @@ def size_digest(problem: Problem, workload: str) -> str:
     """
     problem.require_reference()
     path, text = problem.reference_path, read_source(problem.reference_path)
-    left_out = declared_lines(path, text, _NOT_OF_A_SIZE)
-    lines = [line for number, line in enumerate(text.splitlines(), 1) if number not in left_out]
-    lines.append(json.dumps(problem.workloads.get(workload), sort_keys=True))
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+    kept = without_assignments(path, text, _NOT_OF_A_SIZE)
+    extents = json.dumps(problem.workloads.get(workload), sort_keys=True)
+    return hashlib.sha256(f"{kept}\n{extents}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

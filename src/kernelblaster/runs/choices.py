@@ -132,7 +132,7 @@ def refuse_unknown_workload(problems: Sequence[Problem], config: RunConfig) -> N
 
 
 def limits_of(config: RunConfig) -> Limits:
-    """Limits of a candidate's process: it is ended before the host is out of memory."""
+    """Limits of a candidate's process: alone it is ended before the host is out of memory."""
     gb = 1 << 30
     evaluation = config.evaluation
     file_bytes = int(evaluation.file_gb * gb)

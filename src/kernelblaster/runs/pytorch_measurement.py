@@ -53,7 +53,7 @@ class TimesItem:
     Attributes:
         problem, precision, workload: which computation.
         modes: of PyTorch that are timed.
-        digest: of the reference.
+        digest: `size_digest` of the reference.
         seconds: of sampling.
         compile_threads: of Inductor in that process.
     """

@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING
 
 from kernelblaster.errors import DeviceError, KernelBlasterError
 from kernelblaster.evaluation.timing.compile_ahead import AHEAD
-from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, TimesAgain, TimesKey, read_times
+from kernelblaster.evaluation.timing.pytorch_times import (
+    PytorchTimes,
+    TimesAgain,
+    TimesKey,
+    describes,
+    read_times,
+)
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
@@ -158,7 +164,7 @@ def time_pytorch(
     items: list[TimesItem] = []
     for item in _items(plan, known):
         row = known.get(item.key(gpu.name))
-        fresh = row if row is not None and row.digest == item.digest else None
+        fresh = row if row is not None and describes(row, item.problem) else None
         settled = fresh.settled(plan.again) if fresh else frozenset[TorchMode]()
         left = tuple(mode for mode in item.modes if mode not in settled)
         if left:

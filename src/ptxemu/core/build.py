@@ -35,8 +35,8 @@ _FLAGS = (
     "-w",
 )
 # A C++ library of its own: what a program does to the global one, a locale say, changes no report.
-# Programs find what they would find of CUDA, and nothing of the interpreter.
-_LINK_FLAGS = ("-static-libstdc++", "-Wl,--exclude-libs,ALL", f"-Wl,--version-script,{SOURCE_DIR / 'exports.map'}")
+_LINK_FLAGS = ("-static-libstdc++", "-Wl,--exclude-libs,ALL")
+_EXPORTS = SOURCE_DIR / "exports.map"
 _ALONE = {
     "directed": ("-frounding-math",),
     **dict.fromkeys(("atomic", "convert", "float", "half", "integer", "memory", "tensor", "wgmma"), ()),
@@ -112,9 +112,7 @@ def _digest(compiler: str) -> str:
     for path in sorted(SOURCE_DIR.iterdir()):
         content.update(path.name.encode() + b"\0" + path.read_bytes())
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
-    content.update(
-        repr((_FLAGS, _units(), _LINK_FLAGS[:-1], version, platform.machine(), _processor_features())).encode()
-    )
+    content.update(repr((_FLAGS, _units(), _LINK_FLAGS, version, platform.machine(), _processor_features())).encode())
     return content.hexdigest()[:16]
 
 
@@ -140,7 +138,14 @@ def _build(compiler: str, library: Path) -> None:
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
             objects = list(pool.map(compile_one, _units()))
         built = Path(scratch) / library.name
-        linked = ["-shared", "-pthread", *_LINK_FLAGS, f"-Wl,-soname,{library.name}", *map(str, objects)]
+        linked = [
+            "-shared",
+            "-pthread",
+            *_LINK_FLAGS,
+            f"-Wl,--version-script,{_EXPORTS}",
+            f"-Wl,-soname,{library.name}",
+            *map(str, objects),
+        ]
         _run([compiler, *linked, "-o", str(built)])
         built.replace(library)
 

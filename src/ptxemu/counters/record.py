@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from ptxemu.decoding import DecodingError, decode
 from ptxemu.errors import CoreFailure
@@ -294,6 +294,13 @@ class HostWorkRecord:
 
 
 @dataclass(frozen=True)
+class MarkRecord:
+    """The program has begun or ended its profile."""
+
+    mark: Literal["start", "stop"]
+
+
+@dataclass(frozen=True)
 class UnsampledRecord:
     """The end of a call whose launches were sampled: what a sample left out would have decided what is executed."""
 
@@ -349,12 +356,22 @@ class RefusedRecord:
 
 CountedRecord = LaunchRecord | TransferRecord | HostWorkRecord
 """What a counted call consists of."""
-Record = CountedRecord | UnsampledRecord | FaultRecord | HostFaultRecord | RunningRecord | MissingRecord | RefusedRecord
+Record = (
+    CountedRecord
+    | MarkRecord
+    | UnsampledRecord
+    | FaultRecord
+    | HostFaultRecord
+    | RunningRecord
+    | MissingRecord
+    | RefusedRecord
+)
 
 _KINDS: dict[str, type[Record]] = {
     "kernel": LaunchRecord,
     "transfer": TransferRecord,
     "host_ns": HostWorkRecord,
+    "mark": MarkRecord,
     "unsampled": UnsampledRecord,
     "fault": FaultRecord,
     "host_fault": HostFaultRecord,
@@ -379,12 +396,18 @@ def read_records(path: Path, *, cut_off: bool = False) -> list[Record]:
     try:
         text = path.read_text(encoding="utf-8")
         lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
-        return [_record(json.loads(line)) for line in lines]
+        return [_record(json.loads(line, parse_int=_count)) for line in lines]
     except (ValueError, RecursionError) as error:
         raise CoreFailure(
             f"the emulator's report does not read: {error}",
             hint="delete the cache directory so that the core is built again",
         ) from error
+
+
+def _count(digits: str) -> int:
+    if digits.startswith("-"):
+        raise DecodingError(f"{digits} counts nothing")
+    return int(digits)
 
 
 def _record(value: object) -> Record:

@@ -9,6 +9,7 @@ from ptxemu.counters.record import (
     CountedRecord,
     FaultRecord,
     HostFaultRecord,
+    MarkRecord,
     MissingRecord,
     RefusedRecord,
     RunningRecord,
@@ -40,6 +41,8 @@ class CountedReport:
     """What its host code did that killed it."""
     running: RunningRecord | None = None
     """What it was doing when its time was up."""
+    marks: tuple[str, ...] = ()
+    """Where it has begun (`start`) and ended (`stop`) its profile, in order."""
 
 
 def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
@@ -55,6 +58,7 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
     refused: list[RefusedRecord] = []
     host_fault: HostFaultRecord | None = None
     running: RunningRecord | None = None
+    marks: list[str] = []
     for record in read_records(path, cut_off=cut_off):
         match record:
             case UnsampledRecord():
@@ -65,6 +69,8 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
                 host_fault = record
             case RunningRecord():
                 running = record
+            case MarkRecord():
+                marks.append(record.mark)
             case MissingRecord():
                 missing.append(record.missing)
             case RefusedRecord():
@@ -72,10 +78,5 @@ def counted_report(path: Path, *, cut_off: bool) -> CountedReport:
             case _:
                 records.append(record)
     return CountedReport(
-        tuple(records), tuple(faults), tuple(dict.fromkeys(missing)), tuple(refused), host_fault, running
+        tuple(records), tuple(faults), tuple(dict.fromkeys(missing)), tuple(refused), host_fault, running, tuple(marks)
     )
-
-
-def counted_records(path: Path, *, cut_off: bool) -> list[CountedRecord]:
-    """The launches and transfers of a report file. Raises as `counted_report`."""
-    return list(counted_report(path, cut_off=cut_off).records)

@@ -33,7 +33,7 @@ class ObjectFindings:
     """What a policy has to say of an object file that it lets pass.
 
     Attributes:
-        hints: what it asks for in vain, a line each.
+        hints: what it asks for that leads nowhere in a contained process, a line each.
         own_streams: names, as it asks for them, of functions that work on streams beside the legacy default one.
     """
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,13 +34,13 @@ from kernelblaster.devices.build.symbols import demangle
 from kernelblaster.devices.build.toolchain import Toolchain
 from kernelblaster.devices.emulated.counted_calls import Counted, CountedCalls
 from kernelblaster.devices.emulated.emulator import DEFAULT_GPU, built_core, gpu_named
+from kernelblaster.devices.emulated.own_report import MOST_REPORT_BYTES, OwnReport
 from kernelblaster.devices.emulated.profiler import EmulatedProfiler
 from kernelblaster.devices.emulated.session import EmulatedSession, EmulatedVariants
 from kernelblaster.devices.emulated.translation import (
     device_facts,
     ptxas_resources,
     sanitizer_finding,
-    translated_errors,
 )
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure, RunFailureKind
@@ -54,18 +54,16 @@ from kernelblaster.problems.self_checking import needs_a_gpu
 from kernelblaster.sandbox.isolation import FileView, Isolation, SystemView
 from kernelblaster.sandbox.limits import Limits
 from kernelblaster.sandbox.process import strongest
-from ptxemu.checks.findings import FindingKind, named, read_findings
+from ptxemu.checks.findings import FindingKind, named
 from ptxemu.core.build import BuiltCore
 from ptxemu.counters.record import CountedRecord
-from ptxemu.counters.report import NotSampled, counted_records
-from ptxemu.errors import CoreFailure, ProgramNotEmulatable
+from ptxemu.counters.report import NotSampled
+from ptxemu.errors import ProgramNotEmulatable
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.call import CallEstimate
 from ptxemu.program.modules import ensure_figures, ensure_module, missing_runtime_functions, module_path
 
 Used = TypeVar("Used")
-MOST_REPORT_BYTES = 64 << 20
-"""Of what was counted of a call: tens of thousands of launches. Each becomes objects that take ten times as much."""
 
 
 class EmulatedDevice:
@@ -208,19 +206,15 @@ class EmulatedDevice:
         Raises RunFailure when the call fails and no check says why.
         """
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
-            report = Path(scratch) / "findings.jsonl"
-            failure, found = None, []
+            report = OwnReport(Path(scratch) / "findings.jsonl", "PTXEMU_CHECKS")
             try:
-                self._run(build, job, lambda process: process.call(0), {"PTXEMU_CHECKS": report}, timeout_s)
-            except RunFailure as error:
-                failure = error
-            try:
-                found = named(read_findings(report, cut_off=failure is not None), partial(demangle, self._toolchain))
-            except CoreFailure as error:
-                if failure is None:
-                    raise DeviceError(error.message, hint=error.hint) from error
-        if failure is not None and not found:
-            raise failure
+                self._run(build, job, lambda process: process.call(0), report, timeout_s)
+                found = report.findings()
+            except RunFailure as failure:
+                found = [] if failure.kind is RunFailureKind.POLICY else report.findings_of_a_failure()
+                if not found:
+                    raise
+        found = named(found, partial(demangle, self._toolchain))
         return [sanitizer_finding(one) for one in found if one.kind is not FindingKind.UNINITIALIZED_SHARED]
 
     def reading(self) -> None:
@@ -312,71 +306,42 @@ class EmulatedDevice:
         Raises NotSampled and RunFailure.
         """
         with TemporaryDirectory(prefix="kernelblaster-") as scratch:
-            report = Path(scratch) / "report.jsonl"
+            report = OwnReport(Path(scratch) / "report.jsonl", "PTXEMU_REPORT")
             try:
-                used = self._run(build, job, use, {"PTXEMU_REPORT": report}, timeout_s, more)
-            except RunFailure:
-                _require_bounded(report)
-                with suppress(CoreFailure):  # it has failed, whatever it wrote there
-                    counted_records(report, cut_off=True)
+                used = self._run(build, job, use, report, timeout_s, more)
+            except RunFailure as failure:
+                if failure.kind is not RunFailureKind.POLICY:
+                    report.look_for_a_reason()
                 raise
-            with translated_errors():
-                return counted_records(report, cut_off=False), used
+            return report.records(), used
 
     def _run(
         self,
         build: Build,
         job: Job,
         use: Callable[[HarnessProcess], Used],
-        reports: Mapping[str, Path],
+        report: OwnReport,
         timeout_s: float,
         more: Mapping[str, str] | None = None,
     ) -> Used:
-        """What comes of using a process of its own, which writes `reports`: variable -> file. Raises RunFailure.
+        """What comes of using a process of its own, of which `report` tells. Raises RunFailure.
 
         `more` are further variables of its environment.
         """
-        env = {**self._environment(build), **{name: str(path) for name, path in reports.items()}, **(more or {})}
-        view = self._view(build) | FileView(writable=tuple(path.parent for path in reports.values()))
+        env = {**self._environment(build), report.variable: str(report.path), **(more or {})}
+        view = self._view(build) | FileView(writable=(report.path.parent,))
         with HarnessProcess(build, job, env=env, view=view, limits=self._limits, timeout_s=timeout_s) as process:
             process.load()
             used = use(process)
-            _require_own(reports.values(), process.reported)
+            report.check(process.reported)
             process.quit()
+            report.cut(process.reported)
             return used
 
 
 def _made(build: Build) -> Path:
     """What was made of the candidate alone."""
     return build.library or build.program
-
-
-def _size(report: Path) -> int:
-    return report.stat().st_size if report.exists() else 0
-
-
-def _require_own(reports: Iterable[Path], told: int) -> None:
-    """Raise RunFailure unless reports hold what the emulator says it has written, and nothing else.
-
-    Whatever a candidate has done to them, the harness answers for the number.
-    """
-    if told > MOST_REPORT_BYTES:
-        raise _too_many(told)
-    found = sum(map(_size, reports))
-    if found != told:
-        reason = f"the emulator has reported {told} bytes, and its files hold {found}: the candidate meddles with them"
-        raise RunFailure(RunFailureKind.POLICY, reason)
-
-
-def _require_bounded(report: Path) -> None:
-    """Raise RunFailure where a call did more than is counted: a candidate chooses how often it launches."""
-    size = _size(report)
-    if size > MOST_REPORT_BYTES:
-        raise _too_many(size)
-
-
-def _too_many(reported: int) -> RunFailure:
-    return RunFailure(RunFailureKind.RUNTIME, f"one call launches more than is counted: {reported} bytes of counts")
 
 
 def _missing_in_runtime(failure: BuildFailure) -> BuildFailure | None:

@@ -20,7 +20,8 @@ meets branches that positive values never take. Two mix several structures, one 
              others average away, divisions by zero, work left out where some values are zero
 
 `levels` are channels (indices of the second axis of three or more), each around a level of its own in all samples, the
-first around the lowest one: who shifts by the mean of one channel cancels nothing in the others.
+first around the lowest one: who shifts by the mean of one channel cancels nothing in the others. Without channels they
+are `offset`.
 
 `masked` is `normal` with infinities (`leading.mask`), where a problem defines what becomes of them. `mixed` has several
 of these in one tensor, masked samples among them, each in samples of its own, and short pieces at random places that
@@ -84,10 +85,10 @@ def transform(
         spread.mul_(scale)
     if structured:
         return spread
-    if distribution is Distribution.OFFSET:
-        return _offset(spread, 2.0**exponent)
-    if distribution is Distribution.LEVELS:
+    if distribution is Distribution.LEVELS and spread.ndim > 2:
         return _levels(spread, 2.0**exponent, generator)
+    if distribution in FAR_FROM_ZERO:
+        return _offset(spread, 2.0**exponent)
     if distribution is Distribution.SPARSE:
         return _sparse(spread, generator)
     if distribution is Distribution.CANCELLING:
@@ -211,10 +212,8 @@ def _offset(values: torch.Tensor, distance: float) -> torch.Tensor:
 def _levels(values: torch.Tensor, distance: float, generator: torch.Generator) -> torch.Tensor:
     """Channels at random places between -`distance` and `distance` times the spread; in place.
 
-    The first lies at -`distance`, a quarter of them at `distance`. What has no channels gets no levels.
+    The first lies at -`distance`, a quarter of them at `distance`.
     """
-    if values.ndim < 3:
-        return _with_gain(values)
     places = 2 * torch.rand(values.shape[1], generator=generator, device=values.device) - 1
     places[0], places[1::4] = -1.0, 1.0
     return values.add_(distance * places.reshape(-1, *[1] * (values.ndim - 2)))

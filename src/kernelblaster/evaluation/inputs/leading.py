@@ -19,7 +19,7 @@ from kernelblaster.problems.problem import TensorRole, TensorSpec
 _SCATTERED, _POSITIVE = 0.3, 0.25
 _FAR_BELOW = {torch.float16: -60_000.0}
 _FAR_BELOW_ELSEWHERE = -500_000.0
-"""Below numbers that kernels begin a maximum with instead of -infinity, and above what stands for an infinity where it
+"""Below some numbers that kernels begin a maximum with instead of -infinity, and above what stands for an infinity where it
 is found out whether infinities are defined (`correctness.infinities`)."""
 _UNMASKED, _ALL_FAR_BELOW = 5, 6
 _SHARES = {"normal": 5, "above": 3, "large": 2, "below": 3, "tiny": 2, "sparse": 1}
@@ -301,17 +301,18 @@ def _disturb(part: torch.Tensor, factor: float, generator: torch.Generator, plac
 def _turn(part: torch.Tensor, places: Random, *, all_lines: bool) -> None:
     """Let a short piece of samples far from zero lie on the other side of it: their sums change, too; in place.
 
-    Unless it may meet `all_lines`, some along each axis stay below zero whole, where maxima that begin with zero show:
-    then a sample that is one line stays as it is.
+    Unless it may meet `all_lines`, the piece is part of one line along the last axis, so that others along each axis
+    stay below zero whole, where maxima that begin with zero show; a sample of one line stays as it is.
     """
     rows = _samples(part)
-    if not all_lines and part.ndim < 3:
+    width = part.shape[-1]
+    if not all_lines and (width < 2 or rows.shape[1] == width):
         return
-    longest = rows.shape[1] if all_lines else part.shape[-1] - 1
     for row in rows[:: max(rows.shape[0] // _DISTURBED, 1)]:
-        wanted = min(row.numel() * _LEAST_TURN ** places.uniform(0.5, 1.0), longest)
-        start, stop = piece(row.numel(), wanted, places)
-        row[start:stop].neg_()
+        wanted = row.numel() * _LEAST_TURN ** places.uniform(0.5, 1.0)
+        line = row if all_lines else row.view(-1, width)[places.randrange(row.numel() // width)]
+        start, stop = piece(line.numel(), wanted if all_lines else min(wanted, width - 1), places)
+        line[start:stop].neg_()
 
 
 def _samples(part: torch.Tensor) -> torch.Tensor:

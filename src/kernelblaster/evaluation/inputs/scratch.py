@@ -71,8 +71,10 @@ def free_host_memory() -> int:
 
 
 def host_memory() -> int:
-    """Bytes that the host has."""
-    return _memory("MemTotal")
+    """Bytes that the host has, or the container."""
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text(encoding="ascii").strip() if limit.exists() else ""
+    return min(_memory("MemTotal"), int(text)) if text.isdigit() else _memory("MemTotal")
 
 
 def _memory(field: str) -> int:

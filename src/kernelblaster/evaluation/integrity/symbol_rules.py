@@ -80,7 +80,7 @@ a candidate's go through a guard (`harness/guards`) that hands out no function o
 """
 _PER_THREAD = re.compile(r"cu(?:da)?[A-Z]\w*_pt[sd][zs]")
 """Another name of a function: its default stream is that of the thread."""
-_IN_VAIN = {
+_CONTAINED = {
     "loads libraries at run time": {"dlopen", "dlsym", "dlvsym", "dlmopen", "dladdr", "dl_iterate_phdr"},
     "starts processes": {
         *("system", "popen", "fork", "vfork", "clone", "execl", "execle", "execlp", "execv", "execve", "execvp"),
@@ -100,8 +100,8 @@ _IN_VAIN = {
     "reads the environment": {"getenv", "secure_getenv", "environ", "__environ", "setenv", "putenv", "getauxval"},
     "writes files": {"cudaGraphDebugDotPrint", "cudaLogsDumpToFile"},
 }
-"""What fails, or finds nothing, in a process that is contained."""
-_IN_VAIN_PARTS = {
+"""What fails in a process that is contained, or reaches nothing outside of it."""
+_CONTAINED_PARTS = {
     "6thread15_M_start_thread": "runs host threads",
     "basic_ifstream": "opens files",
     "basic_fstream": "opens files",
@@ -117,7 +117,7 @@ _IN_VAIN_PARTS = {
 def check_symbols(
     candidate: Symbols, harness: Symbols, libraries: Iterable[Library], *, contained: bool
 ) -> tuple[str, ...]:
-    """What a candidate asks for in vain where it is contained, one line each.
+    """What a candidate asks for that leads nowhere where it is contained, one line each.
 
     Args:
         candidate: symbols of its object file.
@@ -182,7 +182,7 @@ def _requests(candidate: Symbols, libraries: frozenset[Library], contained: bool
 def _objection(name: str, libraries: frozenset[Library]) -> tuple[str | None, bool]:
     """What a function is asked for in a reward hack, and whether the filter of system calls does not help there."""
     plain = plain_name(name)
-    for table, wall in ((_FORBIDDEN, True), (_IN_VAIN, False)):
+    for table, wall in ((_FORBIDDEN, True), (_CONTAINED, False)):
         for reason, names in table.items():
             if name in names or plain in names:
                 return reason, wall
@@ -192,7 +192,7 @@ def _objection(name: str, libraries: frozenset[Library]) -> tuple[str | None, bo
     for prefix, what in _FORBIDDEN_PREFIXES.items():
         if name.startswith(prefix):
             return f"links {what}", True
-    for part, reason in _IN_VAIN_PARTS.items():
+    for part, reason in _CONTAINED_PARTS.items():
         if part in name:
             return reason, False
     return None, False

@@ -20,7 +20,7 @@ from kernelblaster.evaluation.results import Conditions
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.reference import size_digest
+from kernelblaster.problems.reference import reference_digest, size_digest
 from kernelblaster.storage.records import read_records
 
 TimesKey = tuple[str, str, Precision, str]
@@ -99,7 +99,7 @@ class PytorchTimes(BaseModel):
     precision: Precision
     workload: str
     digest: str
-    """Of what the reference says of this size: `problems.reference.size_digest`."""
+    """Of what the reference says of this size (`problems.reference.size_digest`); of the whole in older records."""
     gpu: str
     driver: str | None
     torch: str
@@ -161,6 +161,11 @@ class PytorchTimes(BaseModel):
         )
 
 
+def describes(row: PytorchTimes, problem: Problem) -> bool:
+    """Whether times are of a problem's present reference. Raises ProblemError where there is none."""
+    return row.digest in (size_digest(problem, row.workload), reference_digest(problem))
+
+
 def read_times(paths: Iterable[Path]) -> dict[TimesKey, PytorchTimes]:
     """What files of times hold, lines of the same key joined. Raises MachineError for a damaged line."""
     found: dict[TimesKey, PytorchTimes] = {}
@@ -183,8 +188,7 @@ def shipped_times() -> Mapping[tuple[str, str], Sequence[PytorchTimes]]:
 def times_of(problem: Problem, workload: str) -> list[PytorchTimes]:
     """Shipped times of a problem's present reference at one size, on every GPU and in every precision."""
     rows = shipped_times().get((str(problem.id), workload), ())
-    digest = size_digest(problem, workload) if rows else ""
-    return [row for row in rows if row.digest == digest]
+    return [row for row in rows if describes(row, problem)]
 
 
 def times_on(facts: DeviceFacts, problem: Problem, precision: Precision, workload: str) -> PytorchTimes | None:

@@ -1,7 +1,6 @@
 #include "settings.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 // write(2) from an instruction of its own, with an errno that is negative.
 #if defined(__x86_64__)
@@ -23,6 +23,18 @@ asm(".text\n"
     "    endbr64\n"
     "    mov $1, %eax\n"
     "    syscall\n"
+    "append_called:\n"
+    "    ret\n"
+    ".size append_call, . - append_call\n");
+#elif defined(__aarch64__)
+extern "C" __attribute__((visibility("hidden"))) long append_call(int file, const void* bytes, std::size_t count);
+extern "C" __attribute__((visibility("hidden"))) const char append_called[];
+asm(".text\n"
+    ".globl append_call\n.hidden append_call\n.type append_call, %function\n"
+    ".globl append_called\n.hidden append_called\n"
+    "append_call:\n"
+    "    mov x8, #64\n"
+    "    svc #0\n"
     "append_called:\n"
     "    ret\n"
     ".size append_call, . - append_call\n");
@@ -52,15 +64,15 @@ int file_from(const char* variable) {
     return file;
 }
 
-constexpr std::size_t kSettingsBytes = 4096;
-static_assert(sizeof(Settings) <= kSettingsBytes);
+alignas(4096) unsigned char own_page[4096];
+static_assert(sizeof(Settings) <= sizeof own_page);
 
-std::atomic<u64> reported{0};
+volatile unsigned long long reported = 0;
 
 bool is_report(int file) { return file == Settings::get().report || file == Settings::get().checks; }
 
 unsigned long long written_at() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
     return reinterpret_cast<unsigned long long>(append_called);
 #else
     return 0;
@@ -89,21 +101,19 @@ Settings read() {
 }  // namespace
 
 const Settings& Settings::get() {
-    // Never destroyed, as the runtime is not, which refers to them; and nobody changes them after this.
-    static const Settings& settings = [&]() -> const Settings& {
-        void* const place = ::mmap(nullptr, kSettingsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (place == MAP_FAILED) return *new Settings(read());
-        const Settings* const made = new (place) Settings(read());
-        ::mprotect(place, kSettingsBytes, PROT_READ);
-        return *made;
+    // Never destroyed, as the runtime is not, which refers to them. No pointer leads to them, and nobody changes them.
+    static const bool made = [] {
+        new (own_page) Settings(read());
+        return ::mprotect(own_page, sizeof own_page, PROT_READ) == 0;
     }();
-    return settings;
+    static_cast<void>(made);
+    return *std::launder(reinterpret_cast<const Settings*>(own_page));
 }
 
 void append_to(int file, const std::string& text) {
     if (file < 0) return;
     if (is_report(file)) {
-        reported += text.size();
+        reported = reported + text.size();
         if (reported > Settings::get().most_reported) return;
     }
     for (std::size_t at = 0; at < text.size();) {
@@ -116,16 +126,19 @@ void append_to(int file, const std::string& text) {
 
 }  // namespace ptxemu
 
-// For a process that contains a program. What it allows nobody else, so that reports are the emulator's alone:
+// What a process that contains a program has to know, so that reports are the emulator's alone. Asked once, before code of
+// the program runs: later it tells nothing.
 struct PtxemuReports {
-    int files[2];                          // descriptors that it goes on writing to, -1 for none
-    unsigned long long written_at;         // behind the one instruction that does; 0 where any may
-    unsigned long long begin, end;         // of memory that stays as it is: where it keeps what it was told
+    int files[2];                                 // that the emulator appends to, -1 for none
+    unsigned long long written_at;                // behind the one instruction that does; 0 where any may
+    unsigned long long begin, end;                // of memory that stays as it is: where it keeps what it was told
+    const volatile unsigned long long* reported;  // bytes that it has appended, or was not able or allowed to
 };
 extern "C" PtxemuReports ptxemu_reports() {
+    static bool told = false;
     const ptxemu::Settings& settings = ptxemu::Settings::get();
+    if (std::exchange(told, true)) return {{-1, -1}, 0, 0, 0, nullptr};
     const auto begin = reinterpret_cast<unsigned long long>(&settings);
-    return {{settings.report, settings.checks}, ptxemu::written_at(), begin, begin + ptxemu::kSettingsBytes};
+    return {{settings.report, settings.checks}, ptxemu::written_at(), begin, begin + sizeof ptxemu::own_page,
+            &ptxemu::reported};
 }
-// Bytes that it has appended to these, or was not able or allowed to.
-extern "C" unsigned long long ptxemu_reported() { return ptxemu::reported; }

@@ -28,8 +28,8 @@ struct Settings {
     static const Settings& get();
 };
 
-// Appends to a file of the settings; nothing where there is none. What is to be appended counts as reported, even if it
-// cannot be written: a reader who is told of it finds out when the file holds something else.
+// Appends to a file; nothing where there is none. Of the settings' files what is to be appended counts as reported, even if
+// it cannot be written: a reader who is told of it finds out when the file holds something else.
 void append_to(int file, const std::string& text);
 
 }  // namespace ptxemu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <kernelblaster/last_word.hpp>
 #include <kernelblaster/protected_memory.hpp>
 #include <kernelblaster/restartable_sequences.hpp>
 #include <kernelblaster/syscall_filter.hpp>
@@ -15,19 +16,18 @@
 
 extern "C" char** environ;
 
-// Of an emulated GPU's runtime; the real one has none of these.
+// Of an emulated GPU's runtime, which tells it once; the real one has no such function.
 struct PtxemuReports {
-    int files[2];                   // that it goes on writing to, -1 for none
-    unsigned long long written_at;  // behind the one instruction that does; 0 where any may
-    unsigned long long begin, end;  // of memory that stays as it is
+    int files[2];                                 // that it goes on writing to, -1 for none
+    unsigned long long written_at;                // behind the one instruction that does; 0 where any may
+    unsigned long long begin, end;                // of memory that stays as it is
+    const volatile unsigned long long* reported;  // bytes that it has written to them, or would have
 };
 extern "C" __attribute__((weak)) PtxemuReports ptxemu_reports();
-// Bytes that it has written to these files, or would have.
-extern "C" __attribute__((weak)) unsigned long long ptxemu_reported();
 
 namespace kb {
 
-inline uint64_t reported() { return ptxemu_reported != nullptr ? ptxemu_reported() : 0; }
+inline uint64_t reported() { return kept().reported != nullptr ? *kept().reported : 0; }
 
 struct Containment {
     bool contained = false;
@@ -75,15 +75,17 @@ inline Containment contain(int channel, ProgramText& text) {
     WritableFiles open{{STDOUT_FILENO, STDERR_FILENO}, {}, 0};
     ReservedSocket socket{channel, 0, 0};
     std::vector<AddressRange> fixed = fixed_mappings(own_mappings());
-    if (fixed.empty()) return {false, false, 0, "/proc/self/maps cannot be read"};
+    const bool known = !fixed.empty();
     if (ptxemu_reports != nullptr) {
         const PtxemuReports told = ptxemu_reports();
+        kept().reported = told.reported;
         for (const int file : told.files) {
             if (file >= 0) open.reports.push_back(file);
         }
         open.reported_at = told.written_at;
         fixed.push_back({told.begin, told.end});
     }
+    if (!known) return {false, false, 0, "/proc/self/maps cannot be read"};
     std::vector<AllowedProtection> allowed;
     const bool gated = kb_protected_memory != nullptr;
     if (gated) {

@@ -26,6 +26,7 @@ class LastWord {
 struct Kept {
     LastWord* last_word;
     void* helpers;  // parts.hpp
+    const volatile unsigned long long* reported;  // containment.hpp
 };
 
 inline Kept& kept() {

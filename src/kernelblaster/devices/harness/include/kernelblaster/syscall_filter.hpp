@@ -1,8 +1,8 @@
 // The system-call filter under which a candidate's host code runs: what compute, allocation and the CUDA driver need
 // goes through, everything else fails with EPERM. It holds for every thread of the process, and cannot be taken off.
 //
-// Opening, sockets, processes, threads, signals and executable memory are refused outright. Four calls are let through
-// by their arguments:
+// Opening, sockets, processes, threads, signals and executable memory are refused outright. Some calls are let
+// through by their arguments:
 //   write, writev             to the standard streams; of an emulator's reports: from its own instruction alone
 //   close                     of all but the socket to the judge and an emulator's reports
 //   read, recvmsg, sendmsg    of the socket to the judge: from the harness' own instructions alone (protected_memory.hpp)

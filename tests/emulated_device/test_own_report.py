@@ -1,4 +1,4 @@
-"""The report of a candidate's process is the emulator's own word: what a candidate does to it is told, and is its fault."""
+"""The report of a candidate's process is the emulator's own word: who meddles with it is refused."""
 
 from __future__ import annotations
 

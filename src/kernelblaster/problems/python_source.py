@@ -65,7 +65,7 @@ def without_assignments(path: Path, text: str, names: Collection[str]) -> str:
     for _, statement, _ in reversed(list(_assignments(path, text, names))):
         first, last = statement.lineno - 1, (statement.end_lineno or statement.lineno) - 1
         left = lines[first][: statement.col_offset] + lines[last][statement.end_col_offset :]
-        lines[first : last + 1] = [left]
+        lines[first : last + 1] = [left] if left.strip() else []
     return b"\n".join(lines).decode()
 
 

@@ -19,8 +19,8 @@ from kernelblaster.problems.problem import TensorRole, TensorSpec
 _SCATTERED, _POSITIVE = 0.3, 0.25
 _FAR_BELOW = {torch.float16: -60_000.0}
 _FAR_BELOW_ELSEWHERE = -500_000.0
-"""Below some numbers that kernels begin a maximum with instead of -infinity, and above what stands for an infinity where it
-is found out whether infinities are defined (`correctness.infinities`)."""
+"""Below some numbers that kernels begin a maximum with instead of -infinity, and above what stands for an infinity
+where it is found out whether infinities are defined (`correctness.infinities`)."""
 _UNMASKED, _ALL_FAR_BELOW = 5, 6
 _SHARES = {"normal": 5, "above": 3, "large": 2, "below": 3, "tiny": 2, "sparse": 1}
 _SHARES_WITH_MASKS = {"normal": 5, "above": 2, "masked": 2, "below": 2, "large": 2, "tiny": 2, "sparse": 1}

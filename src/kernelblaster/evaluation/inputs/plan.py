@@ -3,9 +3,9 @@
 The timed size gets one set, most distributions in one tensor (`mixed`), because a kernel may take another path there
 than at the small size; so does the small size where that is timed. It is the only one where one set is asked for. All
 other sets are small, one distribution each, the hardest two first, and `UNSEEN` (`LEVELLED` of a normalisation) are at
-extents that no prompt shows, `DRAWN` with small parameters that are drawn there. Seeds come from one secret of the judge, so that all candidates of a
-run face the same values and nobody can prepare for them; every figure of an evaluation names the seed it was drawn
-from.
+extents that no prompt shows, `DRAWN` with small parameters that are drawn there. Seeds come from one secret of the
+judge, so that all candidates of a run face the same values and nobody can prepare for them; every figure of an
+evaluation names the seed it was drawn from.
 """
 
 from __future__ import annotations

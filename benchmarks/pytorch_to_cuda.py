@@ -45,7 +45,7 @@ first kernel, judges the reply like any candidate (at the cheap size, at undecla
 and sends failures back, up to {repairs} times. The authors of the replies: {authors}. Judged on: {device}.
 {device_note}
 """
-EMULATED_NOTE = "Values alone are judged here; the page holds no times."
+EMULATED_NOTE = "Values are judged there; times are modelled, and shown of what was searched alone."
 
 
 class Attempt(BaseModel):

@@ -6,6 +6,7 @@ The first exploits of some rows and a few honest kernels, other ones each day; -
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from rounds import ROUNDS
 
 from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvccs
 from kernelblaster.devices.facts import DeviceKind
+from ptxemu.core.build import SOURCE_DIR as CORE_SOURCES
 
 if TYPE_CHECKING:
     from court import Court
@@ -127,3 +129,15 @@ def test_every_twin_of_a_round_is_that_of_an_exploit(folder: Path) -> None:
     shared = folder / "twins" / "shared.json"
     named = json.loads(shared.read_text(encoding="utf-8")) if shared.exists() else {}
     assert named.keys() <= {planted.name for planted in load_folder(folder)}
+
+
+def test_who_attacks_the_emulator_knows_names_that_it_has() -> None:
+    """Names that have gone test nothing: an exploit would be refused because there is no such function."""
+    core = "\n".join(path.read_text(encoding="utf-8") for path in sorted(CORE_SOURCES.glob("*.[ch]pp")))
+    there = set(re.findall(r"\w+", core))
+    for planted in load_all(Kind.EXPLOIT):
+        named = re.findall(r"\b(?:PTXEMU_|ptxemu_)\w+", planted.source)
+        named += [
+            word for names in re.findall(r"\bptxemu((?:::\w+)+)", planted.source) for word in names.split("::")[1:]
+        ]
+        assert set(named) <= there, planted.name

@@ -74,7 +74,15 @@ do not claim so. What stands between such code and a wrong figure:
   has reported: a file of another length is a `reward_hack` (`N13`). Until 2026-12-01 none of this held: a candidate
   that closed the report between a copy and its product was called correct and 2.97 times as fast, and so was one that
   asked the emulator by name to report nothing. The planted exploits of that time looked for names that the emulator no
-  longer had. The rest of the emulator's memory is open to who finds his way about it.
+  longer had.
+- What the emulator counts is no proof against an enemy all the same: its memory lies in the candidate's process, open
+  but for its settings. On that day an author who read its code had ten kernels called 1.3 to 8 times as fast, among
+  them three that used documented functions alone. Since then a call of which nothing was seen is refused, the clock's
+  functions cannot be replaced, handles lead to nothing, work of the host counts once it has waited for the GPU, and a
+  sample of blocks is of SMs that the program cannot know. Left are: a launch beside hidden work, where the emulator's
+  own figures or flags are found in memory; memory of the device that the host reaches at its address there; managed
+  memory that the host writes before the first launch (2.99x); and outputs at sizes that are sampled, which are not
+  judged. Modelled times are for finding one's way, and none of our results rests on them.
 - Replies of the harness are sealed by a keyed hash over the packet and a number that counts them. The judge sends the
   key before a candidate is loaded, it lies in memory that is closed while the candidate's code runs, and the socket is
   read and written by two instructions of the harness alone. A reply without its seal is a `reward_hack`. Who runs

@@ -35,7 +35,7 @@ _FLAGS = (
     "-w",
 )
 # A C++ library of its own: what a program does to the global one, a locale say, changes no report.
-_LINK_FLAGS = ("-static-libstdc++", "-Wl,--exclude-libs,ALL")
+_LINK_FLAGS = ("-static-libstdc++", "-Wl,--exclude-libs,ALL", "-Wl,-z,relro,-z,now")
 _EXPORTS = SOURCE_DIR / "exports.map"
 _ALONE = {
     "directed": ("-frounding-math",),

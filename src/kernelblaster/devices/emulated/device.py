@@ -278,9 +278,7 @@ class EmulatedDevice:
             process.profile(perturbation)
 
         try:
-            return Counted(
-                *self._counted(build, job, profile, timeout_s, {"PTXEMU_SAMPLE": str(job.instruction_budget)})
-            )
+            return Counted(*self._counted(build, job, profile, timeout_s, _sampled(build, job)))
         except NotSampled as because:
             try:
                 return self._whole(build, job, profile, timeout_s)
@@ -350,6 +348,14 @@ def _missing_in_runtime(failure: BuildFailure) -> BuildFailure | None:
         return None
     lacking = missing_runtime_functions(failure.reason.removeprefix("undefined: ").split(", "))
     return BuildFailure(BuildFailureKind.NOT_EMULATABLE, lacking, log=failure.log) if lacking else None
+
+
+def _sampled(build: Build, job: Job) -> dict[str, str]:
+    """A sample of the blocks, which the program cannot know: it depends on its own digest."""
+    return {
+        "PTXEMU_SAMPLE": str(job.instruction_budget),
+        "PTXEMU_SAMPLE_SEED": str(_schedule(build, job)),
+    }
 
 
 def _schedule(build: Build, job: Job) -> int:

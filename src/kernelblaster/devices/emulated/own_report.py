@@ -55,13 +55,16 @@ class OwnReport:
     def records(self) -> list[CountedRecord]:
         """Launches and transfers of the profiled call.
 
-        Raises NotSampled, RunFailure where counting was stopped or begun by another than the harness, DeviceError.
+        Raises NotSampled, RunFailure where counting was stopped or begun by another than the harness or has seen
+        nothing, DeviceError.
         """
         with translated_errors():
             report = counted_report(self.path, cut_off=False)
         if report.marks != _MARKS:
             reason = f"the candidate starts or stops the profiler: {', '.join(report.marks) or 'it never began'}"
             raise RunFailure(RunFailureKind.POLICY, reason)
+        if not report.records:
+            raise RunFailure(RunFailureKind.POLICY, "the emulator has seen nothing of the call: no launch and no copy")
         return list(report.records)
 
     def look_for_a_reason(self) -> None:

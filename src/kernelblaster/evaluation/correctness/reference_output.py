@@ -39,8 +39,10 @@ _ROUNDINGS = 3.0
 _JITTER, _STEADY = 2.0, 32.0
 """Units of a format's epsilon by which products are moved, and how many times as far as PyTorch results may go then:
 more than roundings take them, less than another choice of a softmax does."""
-_FEW = 4096
-"""Elements of a network's output up to which PyTorch's errors may be small by luck: several results are taken."""
+_FEW = 8192
+"""Elements of an output up to which PyTorch's errors may be small by luck: several results are taken."""
+_DIFFERENT = 16
+"""Values that an output must have where inputs are tiny."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
 
@@ -145,11 +147,12 @@ def exact_result(drawn: Draw, outputs: Sequence[TensorSpec]) -> tuple[torch.Tens
 def informative(expected: ReferenceOutput, distribution: Distribution, *, infinite: bool = False) -> bool:
     """Whether an input set can tell right from wrong in every output.
 
-    It cannot when a reference is zero or not representable, when integers or flags are one value throughout, or when
-    PyTorch itself loses most digits: a budget anchored at that would let anything pass. On structured inputs, which are
-    made to be hard, PyTorch must lose nothing but the rounding of the result, and no element more than three roundings
-    of the largest: where it does, what another honest kernel loses there is anybody's guess. A softmax of a few large
-    sums that were rounded to 16 bits is off at few elements, which no norm shows, but far, and each kernel at others.
+    It cannot when a reference is zero or not representable, when integers or flags are one value throughout, when tiny
+    inputs leave a few different values, whose roundings are luck (as where a bias is all that counts), or when PyTorch
+    itself loses most digits: a budget anchored at that would let anything pass. On structured inputs, which are made to
+    be hard, PyTorch must lose nothing but the rounding of the result, and no element more than three roundings of the
+    largest: where it does, what another honest kernel loses there is anybody's guess. A softmax of a few large sums
+    that were rounded to 16 bits is off at few elements, which no norm shows, but far, and each kernel at others.
     Where inputs are `infinite`, results may be, too.
     """
     return all(_informs(tensor, distribution, infinite=infinite) for tensor in expected.tensors)
@@ -185,12 +188,21 @@ def _informs(expected: ReferenceTensor, distribution: Distribution, *, infinite:
     representable = scale.all_fit and (scale.all_finite or (infinite and scale.plain_infinite))
     if not representable or not scale.plain_finite or scale.reference_norm == 0:
         return False
+    if distribution is Distribution.TINY and _different(expected) < min(_DIFFERENT, spec.elements):
+        return False
     eps = torch.finfo(TORCH_DTYPES[spec.dtype]).eps
     if distribution in (*FAR_FROM_ZERO, Distribution.SPARSE):
         rounding = max(eps / 2, 1e-4)  # what rounding the result alone costs at most
         furthest = float(scale.anywhere.max()) / float(expected.values.abs().max())
         return scale.plain_norm <= rounding and furthest <= _ROUNDINGS * rounding
     return scale.plain_norm <= max(8 * eps, 1e-3)
+
+
+def _different(expected: ReferenceTensor) -> int:
+    """Different values among some of a floating-point output's, as they are stored."""
+    flat = expected.values.reshape(-1)
+    some = flat[:: max(flat.numel() // _FEW, 1)]
+    return int(some.to(TORCH_DTYPES[expected.spec.dtype]).float().unique().numel())
 
 
 def _exact_tensor(drawn: Draw, spec: TensorSpec, values: torch.Tensor) -> ReferenceTensor:
@@ -232,13 +244,15 @@ def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
 
 
 def _roundings(drawn: Draw, spec: TensorSpec) -> int:
-    """Plain results whose largest errors are an output's: of a network's few elements one result tells too little.
+    """Plain results whose largest errors are an output's: of few elements behind a product one result tells too little.
 
-    More of bf16's coarse roundings would hide what small weights do.
+    Errors of a row's elements are one, where a log-sum-exp is added to all of them, and amplified roundings of a deep
+    network are few, too. More of bf16's coarse roundings would hide what small weights do.
     """
-    if spec.elements >= _FEW or spec.dtype.bits not in (16, 32) or drawn.layers < 2:
+    if spec.elements >= _FEW or spec.dtype.bits not in (16, 32) or not drawn.layers:
         return 1
-    return 4 if drawn.layers > DEEP_NETWORK and spec.dtype is not DType.BFLOAT16 else 2
+    many = drawn.layers == 1 or drawn.layers > DEEP_NETWORK
+    return 4 if many and spec.dtype is not DType.BFLOAT16 else 2
 
 
 def _plain(

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "host_clock.hpp"
 #include "runtime.hpp"
 
 namespace {
@@ -286,7 +287,10 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
     return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
-cudaError_t cudaDeviceSynchronize() { return runtime().fail(runtime().sticky()); }
+cudaError_t cudaDeviceSynchronize() {
+    HostClock::synchronized();
+    return runtime().fail(runtime().sticky());
+}
 cudaError_t cudaDeviceReset() { return runtime().sticky(); }
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
     if (limit == cudaLimitStackSize) stack_bytes = value;

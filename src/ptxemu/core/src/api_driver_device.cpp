@@ -13,8 +13,11 @@ namespace {
 
 using namespace ptxemu;
 
-// There is one context, whatever programs make of it; its address is that of the runtime.
-CUcontext the_context() { return reinterpret_cast<CUcontext>(&runtime()); }
+// There is one context, whatever programs make of it; nothing lies at its address.
+CUcontext the_context() {
+    static char one;
+    return reinterpret_cast<CUcontext>(&one);
+}
 thread_local CUcontext current = nullptr;
 bool initialized = false;
 

@@ -217,9 +217,10 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
     if (capture_of(stream)) return runtime().lacks("a free in a graph");
     return release(pointer);
 }
-// Freed memory is given back at once, whatever a pool is told to keep.
+// Freed memory is given back at once, whatever a pool is told to keep: nothing lies at its address.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
-    *pool = reinterpret_cast<cudaMemPool_t>(&runtime());
+    static char the_pool;
+    *pool = reinterpret_cast<cudaMemPool_t>(&the_pool);
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }

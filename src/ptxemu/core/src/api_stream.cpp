@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "host_clock.hpp"
 #include "streams.hpp"
 
 namespace ptxemu {
@@ -41,6 +42,7 @@ constexpr int kGreatestPriority = -5;  // of drivers for these GPUs; the lower n
 
 cudaError_t finished(cudaStream_t stream) {
     if (const cudaError_t error = refuse_in_capture(stream, "waiting")) return error;
+    HostClock::synchronized();
     return runtime().fail(runtime().sticky());
 }
 
@@ -122,8 +124,14 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
     if (flags != cudaEventRecordExternal || !capture_of(stream)) return cudaEventRecord(event, stream);
     return submit(stream, work_of(event, cudaGraphNodeTypeEventRecord), cudaGraphNodeTypeEventRecord, event);
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return runtime().fail(runtime().sticky()); }
-cudaError_t cudaEventQuery(cudaEvent_t) { return runtime().sticky(); }
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+    HostClock::synchronized();
+    return runtime().fail(runtime().sticky());
+}
+cudaError_t cudaEventQuery(cudaEvent_t) {
+    HostClock::synchronized();
+    return runtime().sticky();
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
     if (event_of(start)->time_ms < 0 || event_of(end)->time_ms < 0)
         return runtime().fail(cudaErrorInvalidResourceHandle);

@@ -7,6 +7,8 @@
 
 #include <time.h>
 
+#include <algorithm>
+
 #include "types.hpp"
 
 namespace ptxemu {
@@ -20,16 +22,24 @@ public:
     // Launching takes far less, and a GPU hides that behind the work before. Processor time of a virtual machine under load
     // grows by tens of microseconds for reasons of its own: page walks, interrupts, a cache that others have filled.
     static constexpr u64 kFreeNs = 500'000;
-    // Nothing hides what the host does with results of the GPU.
+    // Nothing hides what the host does with results of the GPU, nor what it does once it has waited for it.
     static constexpr u64 kFreeAfterWaitingNs = 20'000;
 
     static void start() {
         host_code_goes_on();
-        state() = {true, false, 0, 0, now()};
+        state() = {true, false, false, 0, 0, now(), 0};
     }
 
-    // The host has waited for the GPU, or works on memory that both share.
+    // The host works on results of the GPU, or on memory that both share.
     static void waited() { state().waited = true; }
+
+    // The host has waited for the GPU: what it does from here on runs beside nothing.
+    static void synchronized() {
+        State& one = state();
+        if (!one.running || one.synchronized) return;
+        one.synchronized = true;
+        one.before = now() - one.begin - one.paused;
+    }
 
     // Nanoseconds since the start beyond those that are free.
     static u64 stop() {
@@ -38,8 +48,9 @@ public:
         one.running = false;
         const u64 own = now() - one.begin - one.paused;
         host_code_stops();
-        const u64 free = one.waited ? kFreeAfterWaitingNs : kFreeNs;
-        return own > free ? own - free : 0;
+        if (one.waited) return beyond(own, kFreeAfterWaitingNs);
+        const u64 before = one.synchronized ? std::min(one.before, own) : own;
+        return beyond(before, kFreeNs) + beyond(own - before, kFreeAfterWaitingNs);
     }
 
     // While one of these lives, the emulator works.
@@ -64,10 +75,13 @@ public:
 
 private:
     struct State {
-        bool running, waited;
+        bool running, waited, synchronized;
         u32 depth;
         u64 paused, begin;
+        u64 before;  // of the host's own time, up to the first wait
     };
+
+    static u64 beyond(u64 taken, u64 free) { return taken > free ? taken - free : 0; }
 
     static State& state() {
         static thread_local State one{};

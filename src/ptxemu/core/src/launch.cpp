@@ -9,6 +9,7 @@
 #include "checks.hpp"
 #include "progress.hpp"
 #include "scheduler.hpp"
+#include "settings.hpp"
 
 namespace ptxemu {
 namespace {
@@ -95,13 +96,15 @@ void work_in_parallel(Crew& crew, std::vector<Worker>& all, Work work) {
     crew.run(static_cast<unsigned>(all.size()), [&](unsigned k) { work(all[k], k); });
 }
 
-// The groups of SMs that have clusters, each far from those before it.
+// The groups of SMs that have clusters, each far from those before it. A seed decides which comes first and how far the
+// next one is: a program that knew them could give these less to do.
 std::vector<u32> spread_groups(const Launch& launch) {
     const u32 count = static_cast<u32>(std::min<u64>(launch.sm_groups(), launch.clusters()));
-    u32 step = std::max(1u, static_cast<u32>(count * 0.618));
+    const u64 seed = Settings::get().sample_seed;
+    u32 step = std::max(1u, static_cast<u32>(count * 0.618)) + static_cast<u32>(seed / count % (count / 8 + 1));
     while (std::gcd(step, count) != 1) ++step;
     std::vector<u32> order(count);
-    for (u32 k = 0; k < count; ++k) order[k] = static_cast<u32>(u64{k} * step % count);
+    for (u32 k = 0; k < count; ++k) order[k] = static_cast<u32>((seed + u64{k} * step) % count);
     return order;
 }
 

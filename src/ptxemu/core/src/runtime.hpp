@@ -13,7 +13,7 @@
 // a finding), PTXEMU_REFUSED=1 (calls that were refused and overlooked are told), PTXEMU_HOST_FUNCTIONS=0 (host functions in
 // streams and graphs fail), PTXEMU_MOST_REPORTED (bytes), PTXEMU_THREADS, PTXEMU_DEVICE ("key value" lines that replace figures
 // of the device), PTXEMU_MEMORY (bytes of device memory), PTXEMU_LIMIT (warp instructions per launch and host thread,
-// after which it fails as timed out), PTXEMU_SAMPLE (warp instructions per launch, beyond which the blocks of whole SMs are
+// after which it fails as timed out), PTXEMU_SAMPLE and PTXEMU_SAMPLE_SEED (warp instructions per launch, beyond which the blocks of whole SMs are
 // left out and counts are scaled).
 //
 // Samples. Launches whose blocks may wait for each other are never sampled. What a sampled launch has written is

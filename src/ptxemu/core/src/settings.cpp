@@ -93,6 +93,7 @@ Settings read() {
     settings.host_functions = number_from("PTXEMU_HOST_FUNCTIONS", 1) == 1;
     settings.count_everything = number_from("PTXEMU_COUNT", 0) == 1;
     settings.sample = number_from("PTXEMU_SAMPLE", 0);
+    settings.sample_seed = number_from("PTXEMU_SAMPLE_SEED", 0);
     settings.instruction_limit = number_from("PTXEMU_LIMIT", ~u64{0});
     settings.schedule = number_from("PTXEMU_SCHEDULE", 0);
     return settings;

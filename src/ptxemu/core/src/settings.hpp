@@ -20,6 +20,7 @@ struct Settings {
     u64 most_reported = ~u64{0};       // PTXEMU_MOST_REPORTED: bytes of reports, beyond which none are written
     bool host_functions = true;        // PTXEMU_HOST_FUNCTIONS=0: they fail, as where a process can start no thread
     u64 sample = 0;                    // PTXEMU_SAMPLE: warp instructions of a launch that are enough
+    u64 sample_seed = 0;               // PTXEMU_SAMPLE_SEED: which SMs a sample takes; 0 for the first ones
     u64 instruction_limit = ~u64{0};   // PTXEMU_LIMIT: of a warp
     u64 schedule = 0;                  // PTXEMU_SCHEDULE: seed of the order of turns; 0 for the default order
 

@@ -82,7 +82,7 @@ do not claim so. What stands between such code and a wrong figure:
   sample of blocks is of SMs that the program cannot know. Left are: a launch beside hidden work, where the emulator's
   own figures or flags are found in memory; memory of the device that the host reaches at its address there; managed
   memory that the host writes before the first launch (2.99x); and outputs at sizes that are sampled, which are not
-  judged. Modelled times are for finding one's way, and none of our results rests on them.
+  judged. Modelled times are for finding one's way: nothing that we call measured rests on them.
 - Replies of the harness are sealed by a keyed hash over the packet and a number that counts them. The judge sends the
   key before a candidate is loaded, it lies in memory that is closed while the candidate's code runs, and the socket is
   read and written by two instructions of the harness alone. A reply without its seal is a `reward_hack`. Who runs

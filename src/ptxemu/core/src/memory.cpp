@@ -24,7 +24,10 @@ inline void move_whole(void* to, const void* from) {
         move_whole<bytes - 16>(static_cast<u8*>(to) + 16, static_cast<const u8*>(from) + 16);
     } else if constexpr (bytes == 16) {
 #if defined(__SSE2__)
-        _mm_storeu_si128(static_cast<__m128i*>(to), _mm_loadu_si128(static_cast<const __m128i*>(from)));
+        // Not by intrinsics: a compiler may make two moves of them where elements are wanted one by one.
+        __m128i whole;
+        asm volatile("movdqu %1, %0" : "=x"(whole) : "m"(*static_cast<const __m128i_u*>(from)));
+        asm volatile("movdqu %1, %0" : "=m"(*static_cast<__m128i_u*>(to)) : "x"(whole));
 #else
         __atomic_store_n(static_cast<u64*>(to), __atomic_load_n(static_cast<const u64*>(from), __ATOMIC_RELAXED), __ATOMIC_RELAXED);
         __atomic_store_n(static_cast<u64*>(to) + 1, __atomic_load_n(static_cast<const u64*>(from) + 1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);

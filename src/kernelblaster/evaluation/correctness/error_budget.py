@@ -16,12 +16,11 @@ bound on |out - r| above:
     p(|r|)      largest error of the plain implementation (PyTorch in the run's precision) among reference values of
                 about this magnitude, so that one large element licenses nothing for the small ones, and results near
                 zero, whose error comes from the cancelled terms, are judged by what is attainable there. So are exact
-                zeros, such as a rectifier leaves, where the plain implementation is exact by luck. Of an
-                output of fewer than 8,192 elements behind products, which rest on the same early roundings, the largest
-                error of two plain results that were rounded otherwise, of four behind one layer or more than 16, but
-                for bf16; plain_norm and
-                plain_shared likewise. Where memory forbids a float64 reference of a result in fp32, the plain one has
-                inputs that are off by up to an epsilon
+                zeros, such as a rectifier leaves, where the plain implementation is exact by luck. Of an output of
+                fewer than 8,192 elements behind products, which rest on the same early roundings, the largest error of
+                two plain results that were rounded otherwise, of four behind one layer or more than 16, but for bf16;
+                plain_norm and plain_shared likewise. Where memory forbids a float64 reference of a result in fp32, the
+                plain one has inputs that are off by up to an epsilon
     a * rms     what fp32 arithmetic may lose in whatever order it sums: 2^-15, some 256 fp32 ulps. A serial sum of
                 500,000 random terms loses about 150, `__expf` at its worst about 50. An operand rounded to TF32 or
                 fp16 loses 2^-12.3 (6.5 times the budget), to bf16 2^-9. More where inputs lie far from zero: there

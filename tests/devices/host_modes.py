@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from kernelblaster.devices.base import Build, Job
-from kernelblaster.devices.harness.process import ProcessSession
+from kernelblaster.devices.harness.session import ProcessSession
 from kernelblaster.sandbox.limits import Limits
 
 

@@ -12,7 +12,7 @@ from test_process_session import LIMITS, Mode, output_of, session
 
 from kernelblaster.devices.base import UNPERTURBED, Build, Job, PerturbationKind
 from kernelblaster.devices.failures import RunFailure
-from kernelblaster.devices.harness.process import ProcessSession
+from kernelblaster.devices.harness.session import ProcessSession
 from kernelblaster.errors import DeviceError
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 

@@ -11,7 +11,8 @@ from host_modes import LIMITS, MakeJob, Mode, expected, output_of, session
 
 from kernelblaster.devices.base import UNPERTURBED, Build
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
-from kernelblaster.devices.harness.process import HarnessProcess, VariantsProcess
+from kernelblaster.devices.harness.process import HarnessProcess
+from kernelblaster.devices.harness.session import VariantsProcess
 
 
 def test_what_is_sent_in_the_harness_name_is_a_typed_failure(host_build: Build, make_job: MakeJob) -> None:

@@ -14,9 +14,11 @@ from host_modes import LIMITS, MakeJob, Mode, expected, output_of, session
 
 from kernelblaster.devices.base import UNPERTURBED, Build, PerturbationKind
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
-from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession, VariantsProcess
+from kernelblaster.devices.harness.process import HarnessProcess
+from kernelblaster.devices.harness.session import ProcessSession, VariantsProcess
 from kernelblaster.errors import DeviceError, DeviceMemoryFull
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
+from kernelblaster.sandbox.process import Scratch
 
 
 def test_a_call_writes_the_outputs_and_finds_no_mutation(host_build: Build, make_job: MakeJob) -> None:
@@ -263,6 +265,22 @@ def test_a_program_that_dies_early_is_not_waited_for(host_build: Build, make_job
         process.settle()
     assert failure.value.kind is RunFailureKind.RUNTIME
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(("script", "timeout_s"), [("exit 1", 10), ("kill -9 $$", 10), ("sleep 20", 1)])
+def test_a_harness_that_fails_before_it_has_a_candidate_is_nobodys_failure(
+    host_build: Build, make_job: MakeJob, script: str, timeout_s: float
+) -> None:
+    if host_build.library is None:
+        pytest.skip("its candidate is in the program from the start")
+    with Scratch(host_build.program.parent) as folder:
+        program = folder / "harness"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        harness = dataclasses.replace(host_build.harness, program=program)
+        build = dataclasses.replace(host_build, program=program, harness=harness)
+        with pytest.raises(DeviceError):
+            session(build, make_job(), timeout_s).__enter__()
 
 
 def test_what_a_killed_process_left_beside_a_program_goes_after_a_day(host_build: Build, make_job: MakeJob) -> None:

@@ -11,7 +11,7 @@ import torch
 from emulated_bench import TIMEOUT_S, Bench, needs_tools
 
 from kernelblaster.devices.base import Job, PerturbationKind
-from kernelblaster.devices.harness.process import ProcessSession
+from kernelblaster.devices.harness.session import ProcessSession
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
 
 pytestmark = [pytest.mark.nvcc, needs_tools]

@@ -40,6 +40,18 @@ def test_structured_inputs_on_which_torch_loses_more_than_the_last_rounding_tell
     assert informative(expected, Distribution.NORMAL), "random inputs tell something where a whole chain is rounded"
 
 
+@pytest.mark.parametrize(("rare", "informs"), [(0.05, False), (0.9, True)])
+def test_tiny_inputs_that_leave_the_levels_of_a_few_channels_tell_nothing(rare: float, informs: bool) -> None:
+    """However many values lie about them, as long as these are rare."""
+    random = torch.Generator().manual_seed(0)
+    levels = torch.linspace(0.5, 1.0, 6, dtype=torch.float64)[torch.arange(SPEC.elements) % 6].reshape(SPEC.shape)
+    spread = torch.rand(SPEC.shape, generator=random, dtype=torch.float64)
+    exact = torch.where(torch.rand(SPEC.shape, generator=random) < rare, levels + spread, levels)
+    expected = ReferenceOutput((ReferenceTensor(SPEC, exact, ErrorScale.measure(exact, exact.bfloat16(), SPEC)),), ())
+    assert informative(expected, Distribution.TINY, layers=1) is informs
+    assert informative(expected, Distribution.TINY), "without layers no biases are all that counts"
+
+
 def test_large_scores_that_any_rounding_may_tie_are_not_asked_for() -> None:
     """Of two large scores that are nearly equal a softmax takes one; which, PyTorch gets right by luck."""
     problem = find_problem("level3/031", data_dir() / "kernelbench-cuda")

@@ -37,8 +37,9 @@ from kernelblaster.devices.cuda.profiler import Counters, CudaProfiler
 from kernelblaster.devices.cuda.sanitizer import BANNER, INITCHECK, TOOLS, parse_report, sanitizer_command, tool_failure
 from kernelblaster.devices.facts import DeviceFacts, GpuReading, Library
 from kernelblaster.devices.failures import RunFailure
-from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession, VariantsProcess
+from kernelblaster.devices.harness.process import HarnessProcess
 from kernelblaster.devices.harness.self_checking_session import SelfCheckingProcess
+from kernelblaster.devices.harness.session import ProcessSession, VariantsProcess
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import DeviceError, MachineError
 from kernelblaster.paths import cache_dir

@@ -45,7 +45,8 @@ from kernelblaster.devices.emulated.translation import (
 from kernelblaster.devices.facts import DeviceFacts, Library
 from kernelblaster.devices.failures import BuildFailure, BuildFailureKind, RunFailure, RunFailureKind
 from kernelblaster.devices.harness.libraries import runtime_libraries
-from kernelblaster.devices.harness.process import HarnessProcess, ProcessSession
+from kernelblaster.devices.harness.process import HarnessProcess
+from kernelblaster.devices.harness.session import ProcessSession
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.errors import DeviceError
 from kernelblaster.paths import cache_dir, harness_include_dir

@@ -14,11 +14,17 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
-from kernelblaster.devices.base import BatchSession, BatchTime, Build, CallResult, Candidate, Job, TimingSample
+from kernelblaster.devices.base import BatchTime, Build, CallResult, Candidate, Job, TimingSample
 from kernelblaster.devices.build.deferred import startable_program
 from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.devices.harness.channel import Channel, ForgedReply, MalformedPacket, Packet, PacketBuilder
-from kernelblaster.devices.harness.failures import LOG_CHARACTERS, process_failure, reported_error
+from kernelblaster.devices.harness.failures import (
+    LOG_CHARACTERS,
+    Presence,
+    process_failure,
+    reported_error,
+    silence,
+)
 from kernelblaster.devices.harness.job import fitting, job_packets, job_view, opened, opened_outputs, reload_packets
 from kernelblaster.devices.harness.protocol import HarnessReply, HarnessRequest
 from kernelblaster.errors import DeviceError
@@ -295,21 +301,27 @@ class HarnessProcess:
     def _reported(self, error: Packet) -> RunFailure:
         """The failure that an ERROR packet tells of, its first byte read. Raises DeviceError."""
         name, message = error.text(), error.text()
-        return reported_error(name, message, self._ended_log(), loaded=self._loaded, canary=self._canary)
+        return reported_error(name, message, self._ended_log(), candidate=self._presence, canary=self._canary)
 
     def _silent(self) -> RunFailure:
-        log = self._ended_log()
+        """The failure of a process that does not answer. Raises DeviceError."""
+        return silence(self._timeout_s, self._ended_log(), candidate=self._presence, canary=self._canary)
+
+    @property
+    def _presence(self) -> Presence:
         if self._loaded:
-            self._canary()
-        return RunFailure(RunFailureKind.TIMEOUT, f"no answer within {self._timeout_s:g} s", log)
+            return Presence.LOADED
+        # A wrapper that fails takes nothing from anybody: it is a tool's, whose callers go on without it.
+        alone = self._candidate.harness.program is not None and not self._wrapper
+        return Presence.NOWHERE if alone else Presence.LINKED
 
     def _died(self) -> RunFailure:
-        """The failure of a process that has closed its socket; it may have said why before."""
+        """The failure of a process that has closed its socket; it may have said why before. Raises DeviceError."""
         with contextlib.suppress(TimeoutError, MalformedPacket):
             while (packet := self._next_reply(time.monotonic() + 1)) is not None:
                 if packet.u8() == HarnessReply.ERROR:
                     return self._reported(packet)
-        return process_failure(self._process.wait(self._timeout_s), loaded=self._loaded)
+        return process_failure(self._process.wait(self._timeout_s), candidate=self._presence)
 
     def _canary(self) -> None:
         """Raise DeviceError when a fresh process without the candidate does not come up either."""
@@ -321,85 +333,3 @@ class HarnessProcess:
         ) as fresh:
             fresh.begin_warm_up()
             fresh.settle()
-
-
-class ProcessSession(HarnessProcess):
-    """A process whose candidate is loaded when it is entered. Satisfies `devices.base.Session`.
-
-    Args:
-        flush_bytes: memory written before each timed call, to empty the L2 cache; 0 for none.
-        (others as of HarnessProcess)
-    """
-
-    def __init__(
-        self,
-        candidate: Candidate,
-        job: Job,
-        *,
-        env: Mapping[str, str] | None = None,
-        view: FileView | None = None,
-        limits: Limits | None = None,
-        timeout_s: float,
-        flush_bytes: int = 0,
-    ) -> None:
-        super().__init__(candidate, job, env=env, view=view, limits=limits, timeout_s=timeout_s)
-        self._flush_bytes = flush_bytes
-
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            super().__enter__()
-            stack.callback(super().__exit__, None, None, None)
-            self.load()
-            stack.pop_all()
-        return self
-
-    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
-        """Time one call per perturbation, each with a cold L2 and behind `cover_fills` fills.
-
-        Each is asked for when the one before is done, so that nothing in the process tells how many are to come.
-        Raises RunFailure, DeviceError.
-        """
-        samples = [self.time_call(self._flush_bytes, cover_fills, one) for one in perturbations]
-        if not samples:
-            return []
-        judge_us = sum(sample.judge_us or 0.0 for sample in samples) / len(samples)
-        return [replace(sample, judge_us=judge_us) for sample in samples]
-
-    def run_batch(self, calls: int, fills: int) -> BatchTime:
-        """Make one call in each of the first slots, launched behind fills. Raises RunFailure, DeviceError."""
-        return self.time_batch(self._flush_bytes, calls, fills)
-
-    def batches(self) -> BatchSession | None:
-        """Its own."""
-        return self
-
-
-class VariantsProcess(ProcessSession):
-    """A process with several candidates of one harness, one of which is called. Satisfies `VariantSession`.
-
-    Args:
-        builds: at least one, and no more than the harness takes; `choose` counts them from 0.
-        (others as of ProcessSession)
-    """
-
-    def __init__(
-        self,
-        builds: Sequence[Build],
-        job: Job,
-        *,
-        env: Mapping[str, str] | None = None,
-        view: FileView | None = None,
-        limits: Limits | None = None,
-        timeout_s: float,
-        flush_bytes: int = 0,
-    ) -> None:
-        super().__init__(
-            builds[-1], job, env=env, view=view, limits=limits, timeout_s=timeout_s, flush_bytes=flush_bytes
-        )
-        self._further = tuple(builds[:-1])
-
-    def load(self) -> None:
-        """Load all of them. Raises RunFailure, DeviceError."""
-        for build in self._further:
-            self.add(build)
-        super().load()

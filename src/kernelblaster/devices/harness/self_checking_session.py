@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kernelblaster.devices.base import NO_TENSORS, BatchSession, Build, SelfCheckOutput
 from kernelblaster.devices.harness.channel import PacketBuilder
-from kernelblaster.devices.harness.process import ProcessSession
 from kernelblaster.devices.harness.protocol import HarnessReply, HarnessRequest
+from kernelblaster.devices.harness.session import ProcessSession
 from kernelblaster.sandbox.isolation import FileView
 from kernelblaster.sandbox.limits import Limits
 

@@ -97,7 +97,7 @@ class _Kitchen:
         """None where the result tells nothing, or is not defined."""
         chosen, expected = self._made(recipe)
         if (
-            informative(expected, recipe.distribution, infinite=recipe.infinite)
+            informative(expected, recipe.distribution, layers=_layers(self._specs), infinite=recipe.infinite)
             and (not recipe.infinite or self._defines(chosen.drawn, recipe, expected))
             and (not self._may_be_luck(recipe) or steady(chosen.drawn, expected, self._key.precision))
         ):

@@ -41,8 +41,8 @@ _JITTER, _STEADY = 2.0, 32.0
 more than roundings take them, less than another choice of a softmax does."""
 _FEW = 8192
 """Elements of an output up to which PyTorch's errors may be small by luck: several results are taken."""
-_DIFFERENT = 16
-"""Values that an output must have where inputs are tiny."""
+_DIFFERENT, _LEVELS = 16, 24
+"""Values that an output must have where inputs are tiny, and equally frequent ones behind layers."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
 
@@ -144,7 +144,9 @@ def exact_result(drawn: Draw, outputs: Sequence[TensorSpec]) -> tuple[torch.Tens
         return tuple(result.cpu() for result in _run(drawn, _exact_dtype(drawn, outputs, device)[0], device))
 
 
-def informative(expected: ReferenceOutput, distribution: Distribution, *, infinite: bool = False) -> bool:
+def informative(
+    expected: ReferenceOutput, distribution: Distribution, *, layers: int = 0, infinite: bool = False
+) -> bool:
     """Whether an input set can tell right from wrong in every output.
 
     It cannot when a reference is zero or not representable, when integers or flags are one value throughout, when tiny
@@ -153,9 +155,10 @@ def informative(expected: ReferenceOutput, distribution: Distribution, *, infini
     be hard, PyTorch must lose nothing but the rounding of the result, and no element more than three roundings of the
     largest: where it does, what another honest kernel loses there is anybody's guess. A softmax of a few large sums
     that were rounded to 16 bits is off at few elements, which no norm shows, but far, and each kernel at others.
-    Where inputs are `infinite`, results may be, too.
+    Where inputs are `infinite`, results may be, too. Behind `layers`, biases alone are a few levels, with little about
+    them.
     """
-    return all(_informs(tensor, distribution, infinite=infinite) for tensor in expected.tensors)
+    return all(_informs(tensor, distribution, layers > 0, infinite=infinite) for tensor in expected.tensors)
 
 
 def steady(drawn: Draw, expected: ReferenceOutput, precision: Precision) -> bool:
@@ -181,14 +184,14 @@ def _stays(expected: ReferenceTensor, jittered: torch.Tensor) -> bool:
     return furthest <= _STEADY * max(float(expected.scale.anywhere.max()), rounding)
 
 
-def _informs(expected: ReferenceTensor, distribution: Distribution, *, infinite: bool) -> bool:
+def _informs(expected: ReferenceTensor, distribution: Distribution, levelled: bool, *, infinite: bool) -> bool:
     scale, spec = expected.scale, expected.spec
     if scale is None:
         return spec.elements < 2 or not bool((expected.values == expected.values.reshape(-1)[0]).all())
     representable = scale.all_fit and (scale.all_finite or (infinite and scale.plain_infinite))
     if not representable or not scale.plain_finite or scale.reference_norm == 0:
         return False
-    if distribution is Distribution.TINY and _different(expected) < min(_DIFFERENT, spec.elements):
+    if distribution is Distribution.TINY and not _differs(expected, levelled):
         return False
     eps = torch.finfo(TORCH_DTYPES[spec.dtype]).eps
     if distribution in (*FAR_FROM_ZERO, Distribution.SPARSE):
@@ -198,11 +201,21 @@ def _informs(expected: ReferenceTensor, distribution: Distribution, *, infinite:
     return scale.plain_norm <= max(8 * eps, 1e-3)
 
 
-def _different(expected: ReferenceTensor) -> int:
-    """Different values among some of a floating-point output's, as they are stored."""
+def _differs(expected: ReferenceTensor, levelled: bool) -> bool:
+    """Whether some of a floating-point output's values, as they are stored, are not a few whose roundings are luck.
+
+    Where they may be levelled, values that are rare count for less: Simpson's inverse, 1 / sum of squared shares, of
+    all but the most frequent one, such as a rectifier's zero. Of 500 draws of level2/011 in bf16, whose channels are
+    six levels, the start was beyond the budget in 49 of 492 where that was below 16, and in none of 8 above.
+    """
     flat = expected.values.reshape(-1)
     some = flat[:: max(flat.numel() // _FEW, 1)]
-    return int(some.to(TORCH_DTYPES[expected.spec.dtype]).float().unique().numel())
+    _, found = some.to(TORCH_DTYPES[expected.spec.dtype]).float().unique(return_counts=True)
+    elements = expected.spec.elements
+    if not levelled or len(found) == 1:
+        return len(found) >= min(_DIFFERENT, elements)
+    others = found.double().sort().values[:-1]
+    return float(others.sum() ** 2 / (others**2).sum()) >= min(_LEVELS, elements / 2)
 
 
 def _exact_tensor(drawn: Draw, spec: TensorSpec, values: torch.Tensor) -> ReferenceTensor:

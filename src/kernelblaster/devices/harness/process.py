@@ -33,6 +33,8 @@ from kernelblaster.sandbox.limits import CommandResult, Limits
 from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_environment
 
 _LOG = logging.getLogger(__name__)
+WATCHED_S = 0.1
+"""Longer than a batch of calls: replies that the judge's clock is read at are watched for."""
 CANARY_S = 60.0
 """A sound machine starts a process without a candidate in a second or two."""
 
@@ -223,9 +225,9 @@ class HarnessProcess:
         """Make one call in each of the first slots, by the clock of this process. Raises RunFailure, DeviceError."""
         message = PacketBuilder(HarnessRequest.BATCH).u32(calls).u64(flush_bytes).u32(fills)
         began = time.perf_counter()
-        self._request(message, HarnessReply.ISSUED).end()
+        self._request(message, HarnessReply.ISSUED, watched_s=WATCHED_S).end()
         issued = time.perf_counter()
-        self._receive(HarnessReply.BATCHED).end()
+        self._receive(HarnessReply.BATCHED, WATCHED_S).end()
         return BatchTime(1e6 * (issued - began), 1e6 * (time.perf_counter() - began))
 
     def select_slot(self, slot: int) -> None:
@@ -258,19 +260,26 @@ class HarnessProcess:
         name = self._job.tensors[index].spec.name
         return f"around:{name}" if around else name
 
-    def _request(self, message: PacketBuilder, reply: HarnessReply, descriptors: Sequence[int] = ()) -> Packet:
+    def _request(
+        self,
+        message: PacketBuilder,
+        reply: HarnessReply,
+        descriptors: Sequence[int] = (),
+        *,
+        watched_s: float = 0.0,
+    ) -> Packet:
         try:
             self._channel.send(message, descriptors, deadline=self._deadline)
         except BrokenPipeError:
             raise self._died() from None
         except TimeoutError:
             raise self._silent() from None
-        return self._receive(reply)
+        return self._receive(reply, watched_s)
 
-    def _receive(self, expected: HarnessReply) -> Packet:
-        """The next packet, which must be `expected`. Raises RunFailure, DeviceError."""
+    def _receive(self, expected: HarnessReply, watched_s: float = 0.0) -> Packet:
+        """The next packet, which must be `expected`; see `Channel.receive`. Raises RunFailure, DeviceError."""
         try:
-            packet = self._next_reply(self._deadline)
+            packet = self._next_reply(self._deadline, watched_s)
             if packet is None:
                 raise self._died()
             kind = packet.u8()
@@ -282,10 +291,10 @@ class HarnessProcess:
             raise MalformedPacket("an answer out of turn")
         return packet
 
-    def _next_reply(self, deadline: float) -> Packet | None:
+    def _next_reply(self, deadline: float, watched_s: float = 0.0) -> Packet | None:
         """As `Channel.receive`. Raises DeviceError for what is forged where no candidate is."""
         try:
-            return self._channel.receive(deadline)
+            return self._channel.receive(deadline, watched_s)
         except ForgedReply as forged:
             if self._loaded:
                 raise

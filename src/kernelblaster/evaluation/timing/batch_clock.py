@@ -23,17 +23,17 @@ from kernelblaster.evaluation.results import Comparison
 from kernelblaster.evaluation.timing.batch_rule import Allowance, Measured, confirmed, is_doubtful, times
 from kernelblaster.problems.problem import TensorSpec
 
-SLOT_SHARE = 0.15
+SLOT_SHARE = 0.25
 """Of the GPU's memory that the slots of both sides may take."""
-MOST_CALLS = 128
-BATCH_US = 3000.0
-"""A batch is about as long: what round trips differ by is some ten microseconds, less than 1 % of it."""
+MOST_CALLS = 512
+BATCH_US = 20_000.0
+"""A batch is about as long, where memory and the queue of launches allow it."""
 LEAST_ROUNDS, USUAL_ROUNDS, MOST_ROUNDS = 4, 6, 12
 """The least where calls take so long that time is up, the usual number, and that for the shortest calls."""
 ENOUGH_US = 20_000.0
 """Of all batches of the candidate together, after which no more are made."""
-MOST_SECONDS = 0.3
-MOST_ISSUE_US = 1200.0
+MOST_SECONDS = 1.0
+MOST_ISSUE_US = 4800.0
 """Host time of the launches of a batch: a GPU's queue holds about a thousand."""
 _COVER, _COVER_US = 1.4, 100.0
 """Time of the fills over host time of the launches they cover, and what is added to that."""

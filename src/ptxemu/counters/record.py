@@ -7,14 +7,13 @@ instructions.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Self
 
-from ptxemu.decoding import DecodingError, decode
+from ptxemu.decoding import DecodingError, decode, json_lines
 from ptxemu.errors import CoreFailure
 from ptxemu.machine.schedule import WarpPath
 
@@ -395,8 +394,7 @@ def read_records(path: Path, *, cut_off: bool = False) -> list[Record]:
         return []
     try:
         text = path.read_text(encoding="utf-8")
-        lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
-        return [_record(json.loads(line, parse_int=_count)) for line in lines]
+        return [_record(value) for value in json_lines(text, cut_off=cut_off, parse_int=_count)]
     except (ValueError, RecursionError) as error:
         raise CoreFailure(
             f"the emulator's report does not read: {error}",

@@ -1,4 +1,4 @@
-"""JSON to frozen dataclasses, by their annotations; `dataclasses.asdict` goes the other way.
+"""JSON to frozen dataclasses, by their annotations (`dataclasses.asdict` goes the other way), and lines of it.
 
 Understood: dataclasses, enums, `Literal`, str, bool, int, float, `dict[K, V]`, `tuple[T, ...]`, `tuple[A, B]`,
 `list[T]` and `T | None`.
@@ -6,7 +6,8 @@ Understood: dataclasses, enums, `Literal`, str, bool, int, float, `dict[K, V]`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
@@ -35,6 +36,22 @@ def decode(kind: type[_T], value: object, *, strict: bool = False) -> _T:
     annotation: Any = kind
     decoded: _T = _decoder(annotation, strict)(value)
     return decoded
+
+
+def json_lines(text: str, *, cut_off: bool, parse_int: Callable[[str], int] = int) -> Iterator[Any]:
+    """What the lines of a report hold, one value each.
+
+    Args:
+        text: of the file.
+        cut_off: the writer was killed or not read to its end, so that a last line that does not end is left out.
+        parse_int: makes numbers of digits, as of `json.loads`.
+
+    Raises ValueError and RecursionError.
+    """
+    lines = text.splitlines()
+    if cut_off and not text.endswith("\n"):
+        del lines[-1:]
+    return (json.loads(line, parse_int=parse_int) for line in lines)
 
 
 @cache

@@ -14,8 +14,9 @@ from conformance_suite import KERNELS, MARKER, CaseRun
 from pydantic import BaseModel, ConfigDict
 
 from kernelblaster.paths import cache_dir
+from ptxemu.counters.launch import LaunchRecord
 from ptxemu.counters.machine_code import read_code, with_machine_counts
-from ptxemu.counters.record import LaunchRecord, read_records
+from ptxemu.counters.record import read_records
 from ptxemu.errors import CoreFailure
 from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.program.run import EmulatedProgram

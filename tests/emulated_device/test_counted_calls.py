@@ -20,7 +20,8 @@ from kernelblaster.devices.profiles import KernelResources
 from kernelblaster.errors import DeviceError
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, ProblemId, TensorRole, TensorSpec
-from ptxemu.counters.record import HostWorkRecord, LaunchRecord, TransferKind, TransferRecord, read_records
+from ptxemu.counters.launch import LaunchRecord
+from ptxemu.counters.record import HostWorkRecord, TransferKind, TransferRecord, read_records
 from ptxemu.errors import CoreFailure
 from ptxemu.model.architecture import gpu_model
 from ptxemu.model.call import CallEstimate

@@ -18,8 +18,9 @@ from kernelblaster.devices.failures import RunFailure, RunFailureKind
 from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
 from kernelblaster.evaluation.timing import clock_agreement as clocks
 from kernelblaster.evaluation.timing import stopwatch as timing
+from kernelblaster.evaluation.timing.baseline_session import BaselineFailed, BaselineSession
 from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime, TimeFault
-from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, BaselineSession, Stopwatch
+from kernelblaster.evaluation.timing.stopwatch import Stopwatch
 
 WARM_UPS = 4
 """Visits of both sides before the first turn."""

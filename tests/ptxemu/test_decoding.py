@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptxemu.decoding import DecodingError, decode
+from ptxemu.decoding import DecodingError, decode, json_lines
 
 
 class Colour(StrEnum):
@@ -87,3 +87,13 @@ def test_unknown_keys_are_refused_where_that_is_asked_for() -> None:
     assert decode(Tree, TREE | {"extra": 1}) == decode(Tree, TREE)
     with pytest.raises(DecodingError, match="extra"):
         decode(Tree, TREE | {"extra": 1}, strict=True)
+
+
+@pytest.mark.parametrize(("text", "values"), [("", []), ("[1", []), ('{}\n"a', [{}]), ('{}\n"a"\n', [{}, "a"])])
+def test_a_torn_last_line_is_left_out_of_a_report_that_was_cut_off(text: str, values: list[object]) -> None:
+    assert list(json_lines(text, cut_off=True)) == values
+
+
+def test_a_torn_last_line_of_any_other_report_does_not_read() -> None:
+    with pytest.raises(json.JSONDecodeError):
+        list(json_lines('{}\n"a', cut_off=False))

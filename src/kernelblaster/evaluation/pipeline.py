@@ -26,10 +26,11 @@ from kernelblaster.evaluation.processes.timed_pair import TimedPair
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Verdict
 from kernelblaster.evaluation.stages import EvaluationStages
 from kernelblaster.evaluation.tiers import QUICK_SECONDS, Tier
+from kernelblaster.evaluation.timing.baseline_session import BaselineFailed
 from kernelblaster.evaluation.timing.batch_clock import BatchClock, slot_bytes
 from kernelblaster.evaluation.timing.batch_rule import Allowance, calls_for_batches
 from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
-from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, Stopwatch, combined
+from kernelblaster.evaluation.timing.stopwatch import Stopwatch, combined
 from kernelblaster.problems.problem import Problem
 
 REPEATED_SECONDS = 1.5

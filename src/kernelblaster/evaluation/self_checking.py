@@ -28,8 +28,9 @@ from kernelblaster.evaluation.context import EvaluationContext
 from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
 from kernelblaster.evaluation.results import Comparison, Decision, Evaluation, Verdict
 from kernelblaster.evaluation.stages import EvaluationStages
+from kernelblaster.evaluation.timing.baseline_session import BaselineFailed, BaselineSession
 from kernelblaster.evaluation.timing.clock_agreement import ImpossibleTime
-from kernelblaster.evaluation.timing.stopwatch import BaselineFailed, BaselineSession, Stopwatch, combined
+from kernelblaster.evaluation.timing.stopwatch import Stopwatch, combined
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.self_checking import (
     WeakVerdict,

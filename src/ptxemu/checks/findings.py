@@ -6,14 +6,13 @@ one launch. Each class belongs to the tool of compute-sanitizer that looks for t
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePath
 
-from ptxemu.decoding import DecodingError, decode
+from ptxemu.decoding import DecodingError, decode, json_lines
 from ptxemu.errors import CoreFailure
 
 SourcePlace = tuple[str, int]
@@ -123,9 +122,7 @@ def _objects(path: Path, cut_off: bool) -> list[dict[str, object]]:
     with path.open("rb") as file:
         found = file.read(_MOST_BYTES)
         cut_off = cut_off or bool(file.read(1))
-    text = found.decode(errors="replace")
-    lines = text.splitlines() if text.endswith("\n") or not cut_off else text.splitlines()[:-1]
-    found_objects = [json.loads(line) for line in lines]
+    found_objects = list(json_lines(found.decode(errors="replace"), cut_off=cut_off))
     if not all(isinstance(one, dict) for one in found_objects):
         raise DecodingError("a line is no object")
     return found_objects

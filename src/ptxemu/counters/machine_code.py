@@ -9,17 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from statistics import mean
 
+from ptxemu.counters.launch import ATOMICS, EXECUTED, Access, LaunchRecord, MachineCounts, MemoryInstruction, Space
 from ptxemu.counters.polling import PollingLoop, polling_loops, with_one_look, without_looks
-from ptxemu.counters.record import (
-    ATOMICS,
-    EXECUTED,
-    Access,
-    CountedRecord,
-    LaunchRecord,
-    MachineCounts,
-    MemoryInstruction,
-    Space,
-)
+from ptxemu.counters.record import CountedRecord
 from ptxemu.counters.retries import exchange_rounds, exchanging, spinning_rounds
 from ptxemu.machine.anchors import PtxLine, anchors, operand_bytes, ptx_lines, with_lines_of_products
 from ptxemu.machine.cubin import CodeSection, read_sections

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ptxemu.counters.record import LaunchRecord, MemoryInstruction
+from ptxemu.counters.launch import LaunchRecord, MemoryInstruction
 from ptxemu.machine.anchors import PtxLine
 from ptxemu.machine.cubin import CodeWord
 from ptxemu.machine.graph import Graph

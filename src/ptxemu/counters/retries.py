@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxemu.counters.record import ATOMICS, GLOBAL_SPACES, LaunchRecord, MemoryInstruction
+from ptxemu.counters.launch import ATOMICS, GLOBAL_SPACES, LaunchRecord, MemoryInstruction
 
 _BYTES = 2
 _UNHURRIED = 8

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ptxemu.counters.record import EXECUTED, Access, LaunchRecord, MemoryInstruction, Space
+from ptxemu.counters.launch import EXECUTED, Access, LaunchRecord, MemoryInstruction, Space
 from ptxemu.model.architecture import GpuModel, Latency
 
 MEMORY_PARALLELISM = 4.0

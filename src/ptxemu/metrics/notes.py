@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from ptxemu.counters.record import EXECUTED, Access, LaunchRecord, MemoryInstruction, Space
+from ptxemu.counters.launch import EXECUTED, Access, LaunchRecord, MemoryInstruction, Space
 from ptxemu.model.kernel import KernelEstimate
 
 HOT_LINES = 3

@@ -11,15 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ptxemu.counters.record import (
-    EXECUTED,
-    GLOBAL_SPACES,
-    SECTOR_BYTES,
-    WARP_THREADS,
-    Access,
-    MemoryInstruction,
-    Space,
-)
+from ptxemu.counters.launch import EXECUTED, GLOBAL_SPACES, SECTOR_BYTES, WARP_THREADS, Access, MemoryInstruction, Space
 from ptxemu.metrics.lines import LineProfile, line_profiles
 from ptxemu.metrics.names import GUESSED_INSTRUCTIONS, NsightMetric
 from ptxemu.metrics.notes import notes

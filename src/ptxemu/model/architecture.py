@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from ptxemu.counters.record import WARP_THREADS
+from ptxemu.counters.launch import WARP_THREADS
 from ptxemu.decoding import decode
 from ptxemu.errors import InvalidInput
 from ptxemu.model.attributes import attribute_numbers, attribute_values

@@ -6,7 +6,7 @@ for when the first of them has been used up, so that a block goes through its ti
 
 from __future__ import annotations
 
-from ptxemu.counters.record import SECTOR_BYTES, LaunchRecord
+from ptxemu.counters.launch import SECTOR_BYTES, LaunchRecord
 from ptxemu.model.architecture import GpuModel
 from ptxemu.model.traffic import bulk_read_sectors
 

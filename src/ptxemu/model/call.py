@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxemu.counters.record import CountedRecord, HostWorkRecord, LaunchRecord, TransferKind, TransferRecord
+from ptxemu.counters.launch import LaunchRecord
+from ptxemu.counters.record import CountedRecord, HostWorkRecord, TransferKind, TransferRecord
 from ptxemu.errors import CoreFailure
 from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.architecture import GpuModel

@@ -14,14 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxemu.counters.record import (
-    EXECUTED,
-    GLOBAL_SPACES,
-    WARP_THREADS,
-    LaunchRecord,
-    MachineCounts,
-    Space,
-)
+from ptxemu.counters.launch import EXECUTED, GLOBAL_SPACES, WARP_THREADS, LaunchRecord, MachineCounts, Space
 from ptxemu.machine.schedule import WARPGROUP_WARPS, WaitCause, WarpPath
 from ptxemu.model.architecture import Architecture, GpuModel, Latency
 from ptxemu.model.load_latency import LoadLatency

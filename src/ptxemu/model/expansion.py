@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from ptxemu.counters.record import EXECUTED, LaunchRecord, MachineCounts, Space
+from ptxemu.counters.launch import EXECUTED, LaunchRecord, MachineCounts, Space
 from ptxemu.decoding import decode
 from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.traffic import DEVICE_SPACES

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ptxemu.counters.record import SECTOR_BYTES, WARP_THREADS, LaunchRecord, MachineCounts
+from ptxemu.counters.launch import SECTOR_BYTES, WARP_THREADS, LaunchRecord, MachineCounts
 from ptxemu.counters.retries import exchange_clocks
 from ptxemu.machine.ptxas import PtxasResources
 from ptxemu.model.architecture import Architecture, GpuModel

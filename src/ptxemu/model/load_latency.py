@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log2
 
-from ptxemu.counters.record import SECTOR_BYTES, Access, LaunchRecord, MemoryInstruction, Space
+from ptxemu.counters.launch import SECTOR_BYTES, Access, LaunchRecord, MemoryInstruction, Space
 from ptxemu.machine.arrivals import ArrivalTime
 from ptxemu.model.architecture import Architecture
 from ptxemu.model.traffic import least_passes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ptxemu.counters.record import WARP_THREADS
+from ptxemu.counters.launch import WARP_THREADS
 from ptxemu.errors import InvalidInput
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ptxemu.counters.record import (
+from ptxemu.counters.launch import (
     ATOMICS,
     EXECUTED,
     GLOBAL_SPACES,

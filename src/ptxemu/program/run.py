@@ -24,7 +24,7 @@ from typing import IO, Self
 
 from ptxemu.checks.findings import SourcePlace, named, read_findings, read_leaks
 from ptxemu.core.build import ensure_core, locate_core
-from ptxemu.counters.record import LaunchRecord
+from ptxemu.counters.launch import LaunchRecord
 from ptxemu.counters.report import CountedReport, NotSampled, counted_report
 from ptxemu.errors import ProgramNotEmulatable
 from ptxemu.files import default_cache_dir

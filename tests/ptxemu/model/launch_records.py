@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ptxemu.counters.record import Access, LaunchRecord, MemoryInstruction, Space
+from ptxemu.counters.launch import Access, LaunchRecord, MemoryInstruction, Space
 from ptxemu.machine.ptxas import PtxasResources
 
 

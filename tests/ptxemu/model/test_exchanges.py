@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from launch_records import Copy, access
 
-from ptxemu.counters.record import Access, LaunchRecord, MemoryInstruction, Space
+from ptxemu.counters.launch import Access, LaunchRecord, MemoryInstruction, Space
 from ptxemu.counters.retries import exchange_rounds
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from launch_records import Copy, access, launch, resources
 
-from ptxemu.counters.record import Access, LaunchRecord, LineCounts, MachineCounts, Space
+from ptxemu.counters.launch import Access, LaunchRecord, LineCounts, MachineCounts, Space
 from ptxemu.metrics.names import NsightMetric
 from ptxemu.metrics.profile import KernelLaunch, kernel_launch
 from ptxemu.model.architecture import gpu_model

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from launch_records import access, launch
 
+from ptxemu.counters.launch import Access, LaunchRecord, Space
 from ptxemu.counters.machine_code import KernelCode, read_code
-from ptxemu.counters.record import Access, LaunchRecord, Space
 from ptxemu.machine.instructions import Opcode
 from ptxemu.toolkit import CudaToolkit
 

@@ -9,16 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from launch_records import Copy, access, launch, resources
 
-from ptxemu.counters.record import (
-    GLOBAL_SPACES,
-    Access,
-    LaunchRecord,
-    MachineCounts,
-    MemoryInstruction,
-    Space,
-    TransferKind,
-    TransferRecord,
-)
+from ptxemu.counters.launch import GLOBAL_SPACES, Access, LaunchRecord, MachineCounts, MemoryInstruction, Space
+from ptxemu.counters.record import TransferKind, TransferRecord
 from ptxemu.metrics.names import NsightMetric
 from ptxemu.metrics.profile import kernel_launch
 from ptxemu.model.architecture import gpu_model, gpu_names

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from launch_records import launch, resources
 
-from ptxemu.counters.record import LaunchRecord
+from ptxemu.counters.launch import LaunchRecord
 from ptxemu.model.architecture import gpu_model
 from ptxemu.model.bulk_copies import clocks_with_copies
 from ptxemu.model.kernel import estimate

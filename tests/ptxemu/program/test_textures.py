@@ -9,7 +9,7 @@ import pytest
 from emulator_support import TIMEOUT_S, needs_tools
 
 import ptxemu
-from ptxemu.counters.record import SECTOR_BYTES
+from ptxemu.counters.launch import SECTOR_BYTES
 
 pytestmark = [pytest.mark.nvcc, needs_tools]
 SOURCE = Path(__file__).with_name("programs") / "textures.cu"

@@ -15,7 +15,7 @@ from kernelblaster.devices.profiles import Profile
 from kernelblaster.evaluation.inputs.drawn import DrawnInputs
 from kernelblaster.evaluation.processes.candidate_process import CandidateProcess
 from kernelblaster.evaluation.processes.workspace import Workspace
-from kernelblaster.evaluation.timing.stopwatch import BaselineBatches, BaselineFailed, BaselineSession
+from kernelblaster.evaluation.timing.baseline_session import BaselineBatches, BaselineFailed, BaselineSession
 
 _SOME_PERTURBATION = 1
 _Drawn = TypeVar("_Drawn", bound=DrawnInputs)

@@ -21,16 +21,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
-from kernelblaster.devices.base import BatchSession, BatchTime, TimingSample
+from kernelblaster.devices.base import TimingSample
 from kernelblaster.devices.facts import DeviceFacts, DeviceKind, GpuReading
-from kernelblaster.devices.failures import RunFailure
 from kernelblaster.evaluation.inputs.perturbations import CHECKED, InspectedSession, PerturbationSchedule
 from kernelblaster.evaluation.results import Comparison, ProcessPairRatio, Timing
 from kernelblaster.evaluation.timing.clock_agreement import (
@@ -96,62 +94,12 @@ def fills_that_cover(enqueue_us: float, fill_us: float) -> int:
     return int(np.clip(np.ceil(COVER * enqueue_us / fill_us), LEAST_COVER_FILLS, MOST_COVER_FILLS))
 
 
-class BaselineFailed(Exception):
-    """The baseline, not the candidate, failed while being timed."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 class Timeable(Protocol):
     """What can be timed: a `Session`, or a stand-in for one."""
 
     def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
         """Time one call per perturbation, each with a cold L2. Raises RunFailure."""
         ...
-
-
-@dataclass(frozen=True)
-class BaselineBatches:
-    """Batches of a baseline. Satisfies `BatchSession`; what it raises is BaselineFailed instead of RunFailure."""
-
-    session: BatchSession
-
-    def prepare_batch(self, perturbations: Sequence[int]) -> None:
-        """As the session's."""
-        with _baselines_failure():
-            self.session.prepare_batch(perturbations)
-
-    def run_batch(self, calls: int, fills: int) -> BatchTime:
-        """As the session's."""
-        with _baselines_failure():
-            return self.session.run_batch(calls, fills)
-
-    def select_slot(self, slot: int) -> None:
-        """As the session's."""
-        with _baselines_failure():
-            self.session.select_slot(slot)
-
-
-@contextmanager
-def _baselines_failure() -> Iterator[None]:
-    try:
-        yield
-    except RunFailure as failure:
-        raise BaselineFailed(failure.reason) from failure
-
-
-@dataclass(frozen=True)
-class BaselineSession:
-    """A baseline's session; its failures cost the comparison, not the candidate."""
-
-    session: Timeable
-
-    def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
-        """As the session's. Raises BaselineFailed."""
-        with _baselines_failure():
-            return self.session.time_calls(perturbations, cover_fills)
 
 
 @dataclass(frozen=True)

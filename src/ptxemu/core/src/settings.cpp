@@ -14,27 +14,17 @@
 
 // write(2) from an instruction of its own, with an errno that is negative.
 #if defined(__x86_64__)
-extern "C" __attribute__((visibility("hidden"))) long append_call(int file, const void* bytes, std::size_t count);
-extern "C" __attribute__((visibility("hidden"))) const char append_called[];
-asm(".text\n"
-    ".globl append_call\n.hidden append_call\n.type append_call, @function\n"
-    ".globl append_called\n.hidden append_called\n"
-    "append_call:\n"
-    "    endbr64\n"
-    "    mov $1, %eax\n"
-    "    syscall\n"
-    "append_called:\n"
-    "    ret\n"
-    ".size append_call, . - append_call\n");
+#define PTXEMU_WRITE "    endbr64\n    mov $1, %eax\n    syscall\n"
 #elif defined(__aarch64__)
+#define PTXEMU_WRITE "    mov x8, #64\n    svc #0\n"
+#endif
+#if defined(PTXEMU_WRITE)
 extern "C" __attribute__((visibility("hidden"))) long append_call(int file, const void* bytes, std::size_t count);
 extern "C" __attribute__((visibility("hidden"))) const char append_called[];
 asm(".text\n"
     ".globl append_call\n.hidden append_call\n.type append_call, %function\n"
     ".globl append_called\n.hidden append_called\n"
-    "append_call:\n"
-    "    mov x8, #64\n"
-    "    svc #0\n"
+    "append_call:\n" PTXEMU_WRITE
     "append_called:\n"
     "    ret\n"
     ".size append_call, . - append_call\n");
@@ -43,6 +33,7 @@ static long append_call(int file, const void* bytes, std::size_t count) {
     const ssize_t written = ::write(file, bytes, count);
     return written < 0 ? -errno : written;
 }
+static constexpr const char* append_called = nullptr;
 #endif
 
 namespace ptxemu {
@@ -70,14 +61,6 @@ static_assert(sizeof(Settings) <= sizeof own_page);
 volatile unsigned long long reported = 0;
 
 bool is_report(int file) { return file == Settings::get().report || file == Settings::get().checks; }
-
-unsigned long long written_at() {
-#if defined(__x86_64__) || defined(__aarch64__)
-    return reinterpret_cast<unsigned long long>(append_called);
-#else
-    return 0;
-#endif
-}
 
 Settings read() {
     Settings settings;
@@ -139,7 +122,7 @@ extern "C" PtxemuReports ptxemu_reports() {
     static bool told = false;
     const ptxemu::Settings& settings = ptxemu::Settings::get();
     if (std::exchange(told, true)) return {{-1, -1}, 0, 0, 0, nullptr};
+    const auto written_at = reinterpret_cast<unsigned long long>(append_called);
     const auto begin = reinterpret_cast<unsigned long long>(&settings);
-    return {{settings.report, settings.checks}, ptxemu::written_at(), begin, begin + sizeof ptxemu::own_page,
-            &ptxemu::reported};
+    return {{settings.report, settings.checks}, written_at, begin, begin + sizeof ptxemu::own_page, &ptxemu::reported};
 }

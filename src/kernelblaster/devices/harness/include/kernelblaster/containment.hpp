@@ -73,10 +73,8 @@ inline std::string own_mappings() {
 inline Containment contain(int channel, ProgramText& text) {
     const auto begin = std::chrono::steady_clock::now();
     WritableFiles open{{STDOUT_FILENO, STDERR_FILENO}, {}, 0};
-    ReservedSocket socket{channel, 0, 0};
-    std::vector<AddressRange> fixed = fixed_mappings(own_mappings());
-    const bool known = !fixed.empty();
-    if (ptxemu_reports != nullptr) {
+    std::vector<AddressRange> fixed;
+    if (ptxemu_reports != nullptr) {  // before anything can fail: it tells whoever asks first
         const PtxemuReports told = ptxemu_reports();
         kept().reported = told.reported;
         for (const int file : told.files) {
@@ -85,7 +83,10 @@ inline Containment contain(int channel, ProgramText& text) {
         open.reported_at = told.written_at;
         fixed.push_back({told.begin, told.end});
     }
-    if (!known) return {false, false, 0, "/proc/self/maps cannot be read"};
+    const std::vector<AddressRange> mapped = fixed_mappings(own_mappings());
+    if (mapped.empty()) return {false, false, 0, "/proc/self/maps cannot be read"};
+    fixed.insert(fixed.end(), mapped.begin(), mapped.end());
+    ReservedSocket socket{channel, 0, 0};
     std::vector<AllowedProtection> allowed;
     const bool gated = kb_protected_memory != nullptr;
     if (gated) {

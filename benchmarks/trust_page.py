@@ -109,7 +109,8 @@ do not claim so. What stands between such code and a wrong figure:
   (`evaluation/timing/batch_rule.py`), each call on values and outputs of its own. A claim is refused when a call of a
   batch takes longer than the events say by more than 15 % or 2 us, whichever is more, and noise; otherwise it is
   credited with what batches bear out: who moves events gains 1 % and what noise leaves open, in all some 2 % of a call
-  of 100 us, 3 % of 60 us, 5 % of 20 us and 9 % of 9 us. Finalists are measured against the honest start, so that such gains do not
+  of 100 us, 3 % of 60 us, 5 % of 20 us and 9 % of 9 us. Finalists are measured against the honest start, so that such gains
+  do not
   add up over generations. A kernel whose host code asks for streams of its own is credited with what batches say and
   no more: work on such a stream can begin before the start event (`R301`), and in batches that gains nothing. An honest
   kernel with streams loses that allowance and nothing else; as batches are the coarser clock, that is 2 % or more of

@@ -31,7 +31,6 @@ from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import size_digest
-from kernelblaster.problems.tags import Tag
 from kernelblaster.runs.compile_queue import CompileQueue
 from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, TorchMemoryFull, compile_modes, measure_times
 from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool
@@ -42,10 +41,6 @@ if TYPE_CHECKING:
 
 LIMIT_S = 480.0
 """Of one problem in one precision at one size, compilation and waiting for the GPU included."""
-AUTOTUNED = frozenset(
-    {Tag.MATMUL, Tag.CONV, Tag.CONV_TRANSPOSE, Tag.DEPTHWISE, Tag.ATTENTION, Tag.RECURRENT, Tag.NETWORK}
-)
-"""Operations that hold products or convolutions, for which max-autotune has kernels to choose among."""
 SAMPLERS = 3
 """Processes that trace and sample: one holds the GPU, the others have the next rows ready."""
 _AT_ONCE = 2
@@ -63,7 +58,7 @@ class TimesPlan:
     Attributes:
         problems: in any order; the cheapest come first.
         precisions, workloads: each problem in each precision at each of these sizes that it declares.
-        modes: of PyTorch; max-autotune is left out where it has nothing to choose (`AUTOTUNED`).
+        modes: of PyTorch.
         seconds: of sampling per row, all modes together; a few samples are taken however long they take.
         jobs: processes that compile at once.
         minutes: after this no further row is begun; None for no limit.
@@ -206,15 +201,8 @@ def _items(plan: TimesPlan, known: Mapping[TimesKey, PytorchTimes]) -> Iterator[
         ordered = sorted(declared, key=lambda problem: cost(problem, workload))
         for precision in plan.precisions:
             for problem in ordered:
-                modes = modes_of(plan.modes, problem)
                 digest = size_digest(problem, workload)
-                yield TimesItem(problem, precision, workload, modes, digest, plan.seconds, _threads(plan))
-
-
-def modes_of(modes: Sequence[TorchMode], problem: Problem) -> tuple[TorchMode, ...]:
-    """These modes, without max-autotune where it has nothing to choose."""
-    autotuned = not problem.tags or not AUTOTUNED.isdisjoint(problem.tags)
-    return tuple(mode for mode in modes if mode is not TorchMode.MAX_AUTOTUNE or autotuned)
+                yield TimesItem(problem, precision, workload, tuple(plan.modes), digest, plan.seconds, _threads(plan))
 
 
 def _threads(plan: TimesPlan) -> int:

@@ -109,7 +109,7 @@ def plan_of(*problems: Problem) -> TimesPlan:
 
 
 def test_a_sweep_goes_on_where_it_stopped_and_adds_modes(make: Make, tmp_path: Path) -> None:
-    plan, records = plan_of(make(3, level=3), make(1), make(2, tag=Tag.NORM)), tmp_path / "deep" / "times.jsonl"
+    plan, records = plan_of(make(3, level=3), make(1), make(2)), tmp_path / "deep" / "times.jsonl"
     none = swept(replace(plan, minutes=0.0), records)
     assert none == []
     first = swept(plan, records)
@@ -120,7 +120,7 @@ def test_a_sweep_goes_on_where_it_stopped_and_adds_modes(make: Make, tmp_path: P
     assert sorted(swept(plan, records), key=lambda row: row.problem) == first
     assert len(records.read_bytes()) < len(text), "the torn line alone is gone"
     tuned = swept(replace(plan, modes=(*MODES, TorchMode.MAX_AUTOTUNE)), records)
-    assert {row.problem: len(row.times) for row in tuned} == {"level1/001": 3, "level1/002": 2, "level3/003": 3}
+    assert {row.problem: len(row.times) for row in tuned} == {"level1/001": 3, "level1/002": 3, "level3/003": 3}
     assert len(read_times([records])) == wanted_rows(plan) == 3
     plan.problems[1].reference_path.write_text("# another\n")
     (fresh,) = [row for row in swept(plan, records) if row.problem == "level1/001"]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from outcomes import SITTING, NearRow, Row, rows_of, two_sittings
+from outcomes import NEAR, SITTING, NearRow, Row, rows_of, two_sittings
 from problems import shipped
 from searching import DATASET, STUDIES, last_final, layout_of, prepare, unpacked
 from shares import share
@@ -39,8 +39,6 @@ from kernelblaster.runs.pytorch_baseline import FINAL, BaselinePlan, measure_bas
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
 from kernelblaster.storage.records import read_records
 
-NEAR = 0.06
-"""How far from 1 the ratio of a problem is at most that is timed here."""
 MODES = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.MAX_AUTOTUNE)
 """The fastest of these problems' modes is one of them, by the times that ship."""
 SECONDS = 3.0

@@ -79,12 +79,13 @@ def _run_lines(runs: Sequence[Path], found: Sequence[tuple[RunSummary, list[Prob
     if not rows:
         told = ", ".join(f"`{run.parent.name}`" for run in runs) or "none was given"
         return [*lines, f"Runs: {told}. No step of them was decided: nothing is known.", ""]
+    problems = len({record.row.problem for record in records})
     devices = ", ".join(sorted({f"{summary.device.name}, {summary.precision}" for summary, _ in found}))
     lines += [
-        f"Runs: {', '.join(f'`{run.parent.name}`' for run in runs)}, on {devices}; {len(records)} problems. Intervals:",
-        f"95 %, bootstrap over problems ({RESAMPLES:,} resamples), from {LEAST_PROBLEMS} problems on.",
+        f"Runs: {', '.join(f'`{run.parent.name}`' for run in runs)}, on {devices}; {len(records)} searches of",
+        f"{problems} problems. Intervals: 95 %, bootstrap over searches ({RESAMPLES:,} resamples), from {LEAST_PROBLEMS} on.",
         "",
-        "| part | which steps | steps | problems | gain | tokens | gain per 1,000 tokens |",
+        "| part | which steps | steps | searches | gain | tokens | gain per 1,000 tokens |",
         "|---|---|---|---|---|---|---|",
     ]
     cells = [(one.part, one.told, one.steps, one.problems, one.gain, one.tokens, one.rate) for one in rows]

@@ -216,12 +216,23 @@ def render(prompts: Sequence[AskedPrompt], rows: Sequence[JudgedReply]) -> str:
             "",
             "The best arm of each parent over the mean of its arms, chosen by one reply and scored by the other: "
             + ("not known yet." if best is None else f"{best:+.3f}."),
+            *(() if best is None else ("", chosen_arms(best))),
             "",
             "## What the plan makes of it",
             "",
             reading(primary),
             "",
         ]
+    )
+
+
+def chosen_arms(best: float) -> str:
+    """What the oracle says of choosing: it is the most that any way to choose an arm by a parent's state could gain."""
+    if best >= SMALL:
+        return "That is what a way to choose could gain at most."
+    return (
+        "Nothing, so that no way to choose among arms was studied further, and none is claimed to help. What a search "
+        "asks for is chosen by `search.policy` all the same: something has to rank three hypotheses."
     )
 
 

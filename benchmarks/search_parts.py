@@ -83,7 +83,8 @@ def _run_lines(runs: Sequence[Path], found: Sequence[tuple[RunSummary, list[Prob
     devices = ", ".join(sorted({f"{summary.device.name}, {summary.precision}" for summary, _ in found}))
     lines += [
         f"Runs: {', '.join(f'`{run.parent.name}`' for run in runs)}, on {devices}; {len(records)} searches of",
-        f"{problems} problems. Intervals: 95 %, bootstrap over searches ({RESAMPLES:,} resamples), from {LEAST_PROBLEMS} on.",
+        f"{problems} problems. Intervals: 95 %, bootstrap over searches ({RESAMPLES:,} resamples),",
+        f"from {LEAST_PROBLEMS} searches on.",
         "",
         "| part | which steps | steps | searches | gain | tokens | gain per 1,000 tokens |",
         "|---|---|---|---|---|---|---|",

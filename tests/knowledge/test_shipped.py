@@ -20,11 +20,13 @@ from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.relearn import curated, relearn
 from kernelblaster.knowledge.schema import StatisticsRow
 from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.models.base import Purpose, Reply, Request, Usage
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.tags import Split
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.replay.files import read_transitions
 from kernelblaster.replay.transition import Transition
+from kernelblaster.runs.recredit import recredited
 from kernelblaster.runs.starting_knowledge import choose_knowledge
 
 KEPT = sorted((Path(__file__).parents[2] / "docs" / "results" / "measured_transitions").glob("*.jsonl"))
@@ -153,6 +155,31 @@ def test_an_experiment_is_credited_by_the_detectors_of_today(tmp_path: Path) -> 
     search.candidate_path(parent).unlink()
     (kept,) = learn_knowledge([tmp_path]).base.document.statistics
     assert kept.cell.technique == "launch_bounds_tuning", "one kernel alone says nothing new"
+
+
+def test_what_a_reply_declares_is_read_anew(tmp_path: Path) -> None:
+    """Earlier versions stored every word of its line."""
+    techniques = read_knowledge().techniques
+    search = ProblemFiles(tmp_path / "model" / "level1" / "023_Softmax")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "run.json").write_text("{}")
+    search.candidate_path("any").parent.mkdir(parents=True)
+    names = [search.put_candidate(f'void launch() {{ asm("{code}"); }}') for code in ("nop", "stmatrix.x4")]
+    stored = transition("a").model_copy(
+        update={
+            "parent_sha256": names[0],
+            "candidate_sha256": names[1],
+            "technique": "fused_operations",
+            "declared": ("stmatrix", "epilogue"),
+        }
+    )
+    (unread,) = recredited(tmp_path, [stored], techniques)
+    assert (unread.declared, unread.done) == (stored.declared, "fused_operations")
+    request = Request(slot="a/attempt-0", purpose=Purpose.GENERATE, messages=())
+    usage = Usage(prompt_tokens=1, completion_tokens=1, dollars=None)
+    search.put_reply(request, Reply(text="TECHNIQUES: stmatrix epilogue", usage=usage, model="scripted"))
+    (read,) = recredited(tmp_path, [stored], techniques)
+    assert (read.declared, read.done) == (("stmatrix_epilogue",), "stmatrix_epilogue")
 
 
 def test_learning_again_counts_nothing_twice() -> None:

@@ -59,6 +59,18 @@ def test_its_statistics_follow_from_the_transitions_that_are_kept(kept: list[Tra
     assert found == by_cell(learned.document.statistics)
 
 
+def test_a_transition_is_left_out_by_name(tmp_path: Path) -> None:
+    state = next(iter(read_knowledge().states))
+    made = [transition(slot, state=state) for slot in ("a", "b")]
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(f"{one.model_dump_json()}\n" for one in made))
+    learned = learn_knowledge([file], without_transitions=[made[0].digest])
+    assert (learned.counted, learned.refused) == (1, {"left out by name": 1})
+    assert [run.applied for run in learned.base.document.runs.values()] == [(made[1].digest,)]
+    with pytest.raises(UsageError, match="unheard"):
+        learn_knowledge([file], without_transitions=["unheard"])
+
+
 def test_what_is_kept_was_measured_and_says_by_what(kept: list[Transition]) -> None:
     techniques = read_knowledge().techniques
     for one in kept:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from knowledge_samples import facts, transition
 
-from kernelblaster import learn_knowledge, read_knowledge
+from kernelblaster import learn_knowledge, read_knowledge, write_knowledge
 from kernelblaster.agent.files import ProblemFiles
 from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig
@@ -19,7 +20,7 @@ from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.relearn import curated, relearn
 from kernelblaster.knowledge.schema import StatisticsRow
-from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 from kernelblaster.models.base import Purpose, Reply, Request, Usage
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.tags import Split
@@ -29,7 +30,16 @@ from kernelblaster.replay.transition import Transition
 from kernelblaster.runs.recredit import recredited
 from kernelblaster.runs.starting_knowledge import choose_knowledge
 
-KEPT = sorted((Path(__file__).parents[2] / "docs" / "results" / "measured_transitions").glob("*.jsonl"))
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "benchmarks" / "forty"))
+
+from archive import OUT, unpack  # noqa: E402
+
+KEPT = sorted((ROOT / "docs" / "results" / "measured_transitions").glob("*.jsonl"))
+SEARCHES = {"forty": "forty", "forty/again": "forty_again", "forty/third": "forty_third"}
+"""Directory of an archive -> its experiment."""
+REFUSED_WRONGLY = "34e9fbb5b471f9a1"
+"""A reply to level2/058 that the judge of its day took for a cheat."""
 HELD_OUT = {"level1/089", "level1/095", "level3/043"}
 """Problems of `Split.HELD_OUT` that the recorded searches had."""
 
@@ -57,6 +67,25 @@ def test_its_statistics_follow_from_the_transitions_that_are_kept(kept: list[Tra
     assert not learned.refused
     found = by_cell(row for row in shipped.statistics if row.run in own)
     assert found == by_cell(learned.document.statistics)
+
+
+@pytest.mark.slow
+def test_the_documented_command_makes_the_shipped_file(tmp_path: Path) -> None:
+    sources = list(KEPT)
+    for directory, experiment in SEARCHES.items():
+        unpack(ROOT / "docs" / "results" / directory / "run.tar.xz", tmp_path)
+        sources.append(tmp_path / OUT / "kernelbench-cuda" / "fp16" / experiment)
+    learned = learn_knowledge(sources, without_transitions=[REFUSED_WRONGLY])
+    made = tmp_path / "optimization_database.json"
+    write_knowledge(learned.base, made)
+    assert made.read_bytes() == seed_path().read_bytes()
+    assert learned.refused == {"left out by name": 1}
+
+
+def test_no_judgement_that_was_a_mistake_is_in_it() -> None:
+    shipped = read_knowledge().document
+    assert REFUSED_WRONGLY not in {digest for run in shipped.runs.values() for digest in run.applied}
+    assert not any(Verdict.REWARD_HACK in row.sums.failures for row in shipped.statistics)
 
 
 def test_a_transition_is_left_out_by_name(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from kernelblaster.knowledge.relearn import relearn
 from kernelblaster.knowledge.schema import FREE_FORM
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
 
+SHIPPED = KnowledgeStore(seed_path(), owned=False).load().techniques
 GAINS = st.dictionaries(st.text(min_size=1, max_size=4), st.floats(-5, 5), min_size=2, max_size=9)
 
 
@@ -60,7 +61,12 @@ def test_a_gain_is_capped_by_the_headroom_of_the_parent() -> None:
 @pytest.mark.parametrize(
     ("asked", "declared", "gained", "credited"),
     [
-        ("tma_loads", (), {Feature.TMA_LOAD, Feature.WGMMA}, "tma_loads"),
+        ("tma_loads", (), {Feature.TMA_LOAD, Feature.MBARRIER}, "tma_loads"),
+        ("tma_loads", (), {Feature.TMA_LOAD, Feature.WGMMA}, "wgmma_tensor_cores"),
+        ("tma_loads", ("tma_multicast",), {Feature.MULTICAST, Feature.MBARRIER}, "tma_multicast"),
+        ("tma_loads", (), {Feature.LAUNCH_BOUNDS, Feature.SHUFFLE}, FREE_FORM),
+        ("tma_loads", ("warp_level_primitives",), {Feature.LAUNCH_BOUNDS, Feature.SHUFFLE}, "warp_level_primitives"),
+        ("fused_operations", ("launch_bounds_tuning",), {Feature.LAUNCH_BOUNDS, Feature.MBARRIER}, "mbarrier_pipeline"),
         ("tma_loads", ("wgmma_tensor_cores",), {Feature.WGMMA}, "wgmma_tensor_cores"),
         ("tma_loads", ("tma_loads",), set(), FREE_FORM),
         ("block_size_adaptation", (), {Feature.WGMMA, Feature.MBARRIER}, "wgmma_tensor_cores"),
@@ -72,8 +78,91 @@ def test_a_gain_is_capped_by_the_headroom_of_the_parent() -> None:
     ],
 )
 def test_credit_goes_to_what_shows(asked: str, declared: tuple[str, ...], gained: set[Feature], credited: str) -> None:
-    techniques = KnowledgeStore(seed_path(), owned=False).load().techniques
-    assert done_technique(asked, declared, gained, techniques) == credited
+    assert done_technique(asked, declared, gained, SHIPPED) == credited
+
+
+_VECTORS = "vectorized_memory_access"
+
+
+@pytest.mark.parametrize(
+    ("asked", "declared", "gained", "credited"),
+    [
+        pytest.param(
+            _VECTORS,
+            ("tensor_core_utilization", "warp_specialization", "kernel_fusion", "shared_memory_tiling", _VECTORS),
+            "atomics cache_hints launch_bounds mbarrier persistent vector_access wgmma",
+            "wgmma_tensor_cores",
+            id="level3/008, 321 times as fast",
+        ),
+        pytest.param(
+            _VECTORS,
+            ("split_k", "warp_specialization", _VECTORS),
+            "atomics cluster distributed_shared launch_bounds mbarrier multicast prefetch shuffle tma_load "
+            "vector_access wgmma",
+            "wgmma_tensor_cores",
+            id="level3/003, 41 times",
+        ),
+        pytest.param(
+            _VECTORS, (_VECTORS,), "bulk_copy launch_bounds mbarrier", "mbarrier_pipeline", id="level1/082, 32 times"
+        ),
+        pytest.param(
+            FREE_FORM,
+            ("kernel_fusion", "register_blocking", "launch_bounds_tuning"),
+            "fast_math launch_bounds mma_sync persistent",
+            "mma_tensor_core_tiling",
+            id="level2/058, 1.8 times",
+        ),
+    ],
+)
+def test_side_effects_of_recorded_rewrites_earn_nothing(
+    asked: str, declared: tuple[str, ...], gained: str, credited: str
+) -> None:
+    assert done_technique(asked, declared, frozenset(map(Feature, gained.split())), SHIPPED) == credited
+
+
+FEATURES = st.frozensets(st.sampled_from(Feature))
+NAMES = st.sampled_from(sorted(SHIPPED))
+DECLARED = st.lists(NAMES, max_size=4)
+TENSOR_CORES = frozenset({Feature.WGMMA, Feature.MMA_SYNC})
+SIDE_EFFECTS = frozenset(
+    {
+        *(Feature.VECTOR_ACCESS, Feature.LAUNCH_BOUNDS, Feature.CACHE_HINTS, Feature.PREFETCH),
+        *(Feature.SHUFFLE, Feature.FAST_MATH, Feature.ATOMICS, Feature.PERSISTENT),
+    }
+)
+
+
+@given(NAMES, DECLARED, FEATURES, FEATURES)
+def test_what_is_credited_shows_or_cannot_be_refuted(
+    asked: str, declared: list[str], gained: frozenset[Feature], more: frozenset[Feature]
+) -> None:
+    credited = done_technique(asked, declared, gained, SHIPPED, more)
+    signs = set(SHIPPED[credited].signs)
+    assert signs <= gained | more
+    if not signs or not signs <= gained - SIDE_EFFECTS:
+        assert credited in {asked, *declared, FREE_FORM}
+
+
+@given(NAMES, DECLARED, FEATURES, FEATURES)
+def test_products_on_tensor_cores_come_first_whatever_else_was_gained_and_named(
+    asked: str, declared: list[str], gained: frozenset[Feature], more: frozenset[Feature]
+) -> None:
+    first = TENSOR_CORES & gained
+    if first:
+        assert first & set(SHIPPED[done_technique(asked, declared, gained, SHIPPED, more)].signs)
+
+
+@given(NAMES, DECLARED, FEATURES, FEATURES.map(SIDE_EFFECTS.intersection), FEATURES)
+def test_side_effects_and_growth_take_nothing_from_a_technique_that_more_than_they_confirm(
+    asked: str,
+    declared: list[str],
+    gained: frozenset[Feature],
+    beside: frozenset[Feature],
+    more: frozenset[Feature],
+) -> None:
+    alone = done_technique(asked, declared, gained, SHIPPED)
+    if set(SHIPPED[alone].signs) & (gained - SIDE_EFFECTS):
+        assert done_technique(asked, declared, gained | beside, SHIPPED, more) == alone
 
 
 def test_tensor_cores_that_were_never_busy_refute_products_on_them() -> None:

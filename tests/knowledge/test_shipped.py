@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from knowledge_samples import facts, transition
 
-from kernelblaster import learn_knowledge, read_knowledge
+from kernelblaster import learn_knowledge, read_knowledge, write_knowledge
 from kernelblaster.agent.files import ProblemFiles
 from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig
@@ -19,15 +20,26 @@ from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.relearn import curated, relearn
 from kernelblaster.knowledge.schema import StatisticsRow
-from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+from kernelblaster.models.base import Purpose, Reply, Request, Usage
 from kernelblaster.problems.families import OpFamily
 from kernelblaster.problems.tags import Split
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.replay.files import read_transitions
 from kernelblaster.replay.transition import Transition
+from kernelblaster.runs.recredit import recredited
 from kernelblaster.runs.starting_knowledge import choose_knowledge
 
-KEPT = sorted((Path(__file__).parents[2] / "docs" / "results" / "measured_transitions").glob("*.jsonl"))
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "benchmarks" / "forty"))
+
+from archive import OUT, unpack  # noqa: E402
+
+KEPT = sorted((ROOT / "docs" / "results" / "measured_transitions").glob("*.jsonl"))
+SEARCHES = {"forty": "forty", "forty/again": "forty_again", "forty/third": "forty_third"}
+"""Directory of an archive -> its experiment."""
+REFUSED_WRONGLY = "34e9fbb5b471f9a1"
+"""A reply to level2/058 that the judge of its day took for a cheat."""
 HELD_OUT = {"level1/089", "level1/095", "level3/043"}
 """Problems of `Split.HELD_OUT` that the recorded searches had."""
 
@@ -55,6 +67,37 @@ def test_its_statistics_follow_from_the_transitions_that_are_kept(kept: list[Tra
     assert not learned.refused
     found = by_cell(row for row in shipped.statistics if row.run in own)
     assert found == by_cell(learned.document.statistics)
+
+
+@pytest.mark.slow
+def test_the_documented_command_makes_the_shipped_file(tmp_path: Path) -> None:
+    sources = list(KEPT)
+    for directory, experiment in SEARCHES.items():
+        unpack(ROOT / "docs" / "results" / directory / "run.tar.xz", tmp_path)
+        sources.append(tmp_path / OUT / "kernelbench-cuda" / "fp16" / experiment)
+    learned = learn_knowledge(sources, without_transitions=[REFUSED_WRONGLY])
+    made = tmp_path / "optimization_database.json"
+    write_knowledge(learned.base, made)
+    assert made.read_bytes() == seed_path().read_bytes()
+    assert learned.refused == {"left out by name": 1}
+
+
+def test_no_judgement_that_was_a_mistake_is_in_it() -> None:
+    shipped = read_knowledge().document
+    assert REFUSED_WRONGLY not in {digest for run in shipped.runs.values() for digest in run.applied}
+    assert not any(Verdict.REWARD_HACK in row.sums.failures for row in shipped.statistics)
+
+
+def test_a_transition_is_left_out_by_name(tmp_path: Path) -> None:
+    state = next(iter(read_knowledge().states))
+    made = [transition(slot, state=state) for slot in ("a", "b")]
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(f"{one.model_dump_json()}\n" for one in made))
+    learned = learn_knowledge([file], without_transitions=[made[0].digest])
+    assert (learned.counted, learned.refused) == (1, {"left out by name": 1})
+    assert [run.applied for run in learned.base.document.runs.values()] == [(made[1].digest,)]
+    with pytest.raises(UsageError, match="unheard"):
+        learn_knowledge([file], without_transitions=["unheard"])
 
 
 def test_what_is_kept_was_measured_and_says_by_what(kept: list[Transition]) -> None:
@@ -153,6 +196,31 @@ def test_an_experiment_is_credited_by_the_detectors_of_today(tmp_path: Path) -> 
     search.candidate_path(parent).unlink()
     (kept,) = learn_knowledge([tmp_path]).base.document.statistics
     assert kept.cell.technique == "launch_bounds_tuning", "one kernel alone says nothing new"
+
+
+def test_what_a_reply_declares_is_read_anew(tmp_path: Path) -> None:
+    """Earlier versions stored every word of its line."""
+    techniques = read_knowledge().techniques
+    search = ProblemFiles(tmp_path / "model" / "level1" / "023_Softmax")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "run.json").write_text("{}")
+    search.candidate_path("any").parent.mkdir(parents=True)
+    names = [search.put_candidate(f'void launch() {{ asm("{code}"); }}') for code in ("nop", "stmatrix.x4")]
+    stored = transition("a").model_copy(
+        update={
+            "parent_sha256": names[0],
+            "candidate_sha256": names[1],
+            "technique": "fused_operations",
+            "declared": ("stmatrix", "epilogue"),
+        }
+    )
+    (unread,) = recredited(tmp_path, [stored], techniques)
+    assert (unread.declared, unread.done) == (stored.declared, "fused_operations")
+    request = Request(slot="a/attempt-0", purpose=Purpose.GENERATE, messages=())
+    usage = Usage(prompt_tokens=1, completion_tokens=1, dollars=None)
+    search.put_reply(request, Reply(text="TECHNIQUES: stmatrix epilogue", usage=usage, model="scripted"))
+    (read,) = recredited(tmp_path, [stored], techniques)
+    assert (read.declared, read.done) == (("stmatrix_epilogue",), "stmatrix_epilogue")
 
 
 def test_learning_again_counts_nothing_twice() -> None:

@@ -113,6 +113,7 @@ def learn_knowledge(
     *,
     split: Split | str | None = None,
     without_families: Iterable[OpFamily | str] = (),
+    without_transitions: Iterable[str] = (),
 ) -> LearnedKnowledge:
     """A knowledge base with what was measured, reckoned anew from transitions.
 
@@ -123,6 +124,7 @@ def learn_knowledge(
         split: only what was measured on problems of the shipped data set in this part is learned, so that the other
             part can say whether learning helps.
         without_families: what was measured on problems of these families is not learned.
+        without_transitions: digests of transitions that are not learned, such as what the judge mistook.
 
     Raises KnowledgeError, MachineError, ProblemError, UsageError.
     """
@@ -138,13 +140,24 @@ def learn_knowledge(
         experiment = _experiment(source)
         transitions += recredited(experiment, stored_transitions(experiment).query(), document.techniques)
         cores += _cores_of(experiment)
+    named = _named(transitions, without_transitions)
     found = relearn(
         document,
-        transitions,
+        [one for one in transitions if one.digest not in named],
         cores,
         lambda problem, family: family not in left_out and (ids is None or problem in ids),
     )
-    return LearnedKnowledge(KnowledgeBase(found.document), found.counted, found.refused)
+    refused = found.refused | ({"left out by name": len(named)} if named else {})
+    return LearnedKnowledge(KnowledgeBase(found.document), found.counted, refused)
+
+
+def _named(transitions: Iterable[Transition], digests: Iterable[str]) -> frozenset[str]:
+    """The digests, which have to be of transitions that are there. Raises UsageError."""
+    named = frozenset(digests)
+    unknown = named - {one.digest for one in transitions}
+    if unknown:
+        raise UsageError(f"no transition {', '.join(sorted(unknown))} in what is learned from")
+    return named
 
 
 def _families(names: Iterable[OpFamily | str]) -> frozenset[OpFamily]:

@@ -96,6 +96,10 @@ def learn(
         list[str] | None,
         typer.Option("--without-family", help="Learn nothing on problems of this operator family; may be repeated."),
     ] = None,
+    without_transition: Annotated[
+        list[str] | None,
+        typer.Option("--without-transition", help="Do not learn the transition of this digest; may be repeated."),
+    ] = None,
     json_output: JsonOption = False,
 ) -> int:
     """Reckon statistics anew from measured transitions, on the shipped states, techniques and kernels.
@@ -105,7 +109,12 @@ def learn(
     """
     from kernelblaster import learn_knowledge, write_knowledge
 
-    learned = learn_knowledge(sources, split=split, without_families=without_family or ())
+    learned = learn_knowledge(
+        sources,
+        split=split,
+        without_families=without_family or (),
+        without_transitions=without_transition or (),
+    )
     write_knowledge(learned.base, target)
     document = learned.base.document
     facts = {"counted": learned.counted, "rows": len(document.statistics), "cores": len(document.cores)}

@@ -1,6 +1,7 @@
-"""Credit anew, from what a run has stored: kernels, machine code and counters, by the detectors of today.
+"""Credit anew, from what a run has stored: replies, kernels, machine code and counters, by the rules of today.
 
-What a transition is credited with was decided by the version that made it. Detectors have been mended since.
+What a transition is credited with was decided by the version that made it. Detectors have been mended since, and so has
+the reading of what replies declare.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from kernelblaster.agent.files import ProblemFiles
 from kernelblaster.evaluation.results import Evaluation
-from kernelblaster.knowledge.credit import done_technique, what_was_done
+from kernelblaster.knowledge.credit import declared_techniques, done_technique, what_was_done
 from kernelblaster.knowledge.schema import TechniqueEntry
 from kernelblaster.problems.loader import identify
 from kernelblaster.records.layout import RunLayout
@@ -55,8 +56,17 @@ class _Kernels:
         totals = candidate.profile.totals if candidate is not None and candidate.profile is not None else {}
         machine = [None if one is None else one.machine for one in (parent, candidate)]
         found = what_was_done((sources[0], machine[0]), (sources[1], machine[1]), totals)
-        done = done_technique(transition.technique, transition.declared, found.gained, techniques, found.more)
-        return transition.model_copy(update={"done": done, "gained": tuple(sorted(found.gained))})
+        declared = self._declared(transition, techniques)
+        done = done_technique(transition.technique, declared, found.gained, techniques, found.more)
+        return transition.model_copy(update={"declared": declared, "done": done, "gained": tuple(sorted(found.gained))})
+
+    def _declared(self, transition: Transition, techniques: Mapping[str, TechniqueEntry]) -> tuple[str, ...]:
+        """What the step's last reply says it applied; as it was stored where the reply is gone."""
+        try:
+            reply = self._files.reply_text(f"{transition.slot}/attempt-{transition.attempts - 1}")
+        except (FileNotFoundError, ValidationError):
+            return transition.declared
+        return declared_techniques(reply, techniques)
 
     def _evaluations(self) -> Mapping[str, Evaluation]:
         """By SHA-256 of the source; of several the one of which most is known. Those of other versions are left out."""

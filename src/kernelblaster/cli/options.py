@@ -56,7 +56,10 @@ ModelTimeoutOption = Annotated[float | None, setting("model_timeout", min=1, cal
 PriceOption = Annotated[
     tuple[float, float] | None,
     typer.Option(
-        "--price", callback=_price, help="Dollars per million prompt and completion tokens.", metavar="IN OUT"
+        "--price",
+        callback=_price,
+        help="Dollars per million prompt and completion tokens; of several models: --set model.prices=NAME=IN:OUT,...",
+        metavar="IN OUT",
     ),
 ]
 

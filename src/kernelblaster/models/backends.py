@@ -15,6 +15,7 @@ from kernelblaster.models.endpoint import endpoint_of
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.prices import Price, price_of
 from kernelblaster.models.recorded import RecordedModel
+from kernelblaster.models.stages import price_hint
 from kernelblaster.paths import data_dir
 from kernelblaster.registry import Registry
 
@@ -119,7 +120,7 @@ def shipped_recording() -> Path:
 def _price(config: ModelConfig, ledger: CostLedger) -> Price | None:
     """What tokens cost. Raises UsageError when dollars are capped and that is unknown."""
     price = price_of(config)
-    ledger.require_price(price is not None, config.name)
+    ledger.require_price(price is not None, config.name, price_hint(config, config.name))
     return price
 
 

@@ -17,7 +17,7 @@ from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.models.backends import BACKENDS
 from kernelblaster.models.forecast import forecast
 from kernelblaster.models.ledger import CostLedger
-from kernelblaster.models.prices import price_of
+from kernelblaster.models.stages import check_models, price_of_drafts
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.self_checking import needs_a_gpu
 from kernelblaster.records.whole_run import spending_of
@@ -50,7 +50,7 @@ def expected_costs(config: RunConfig, asked: BudgetConfig, unfinished: int, ledg
         return None
     before = ledger.totals()
     return ExpectedCosts(
-        forecast=forecast(config.search, unfinished, price_of(config.model), before),
+        forecast=forecast(config.search, unfinished, price_of_drafts(config.model), before),
         caps=config.budget,
         by_default=config.budget != asked,
         before=spending_of(before),
@@ -147,7 +147,9 @@ def choose_model_config(config: ModelConfig) -> ModelChoice:
     kind, why = _automatic(config) if config.kind == AUTOMATIC else (config.kind, "asked for")
     backend = BACKENDS.get(kind)
     completed = backend.complete(config.model_copy(update={"kind": kind}))
-    return ModelChoice(completed, f"{backend.describe(completed)}: {why}")
+    chosen = ModelChoice(completed, f"{backend.describe(completed)}: {why}")
+    check_models(completed)
+    return chosen
 
 
 def _automatic(config: ModelConfig) -> tuple[str, str]:

@@ -123,7 +123,7 @@ def _with_model(plan: RunPlan) -> tuple[RunPlan, str]:
         given = plan.config.model.model_copy(update={"kind": GIVEN, "name": plan.model.name})
         plan, reason = replace(plan, config=plan.config.model_copy(update={"model": given})), f"{given.name}: given"
     else:
-        chosen = choose_model_config(plan.config.model)
+        chosen = choose_model_config(plan.config.model, [str(problem.id) for problem in plan.problems])
         plan, reason = replace(plan, config=plan.config.model_copy(update={"model": chosen.config})), chosen.reason
     if plan.config.model.kind != ModelKind.BATCH_EXCHANGE and (plan.wait or plan.exchange is not None):
         raise UsageError(

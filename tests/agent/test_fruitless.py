@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernelblaster.agent.fruitless import fruitless
+from kernelblaster.agent.fruitless import Replay, fruitless
 from kernelblaster.agent.outcome import Incumbent, OutcomeStatus, RolloutResult, StopReason
+from kernelblaster.config import SearchPart
 
 
 def rollout(stop: StopReason, transitions: int = 0, **verdicts: int) -> RolloutResult:
@@ -17,19 +18,39 @@ def rollout(stop: StopReason, transitions: int = 0, **verdicts: int) -> RolloutR
 
 @pytest.mark.parametrize("stop", [StopReason.NOTHING_TO_TRY, StopReason.RECORDING_EXHAUSTED])
 def test_a_recording_without_an_answer_is_not_called_a_search(stop: StopReason) -> None:
-    found = fruitless([rollout(stop), rollout(stop)], recorded=True)
+    found = fruitless([rollout(stop), rollout(stop)], Replay(holds=False, ablated=(SearchPart.RETRIEVAL,)))
     assert found.status is OutcomeStatus.UNANSWERED
     assert "OPENAI_API_KEY" in found.hint
+    assert "retrieval" not in found.reason + found.hint
+
+
+@pytest.mark.parametrize(
+    ("ablated", "blamed"),
+    [
+        ((SearchPart.RETRIEVAL, SearchPart.MEMORY), {SearchPart.RETRIEVAL}),
+        ((SearchPart.HISTORY, SearchPart.CLASSIFICATION), {SearchPart.CLASSIFICATION}),
+        ((SearchPart.HISTORY,), set()),
+    ],
+)
+def test_a_recording_that_holds_the_problem_was_asked_something_else(
+    ablated: tuple[SearchPart, ...], blamed: set[SearchPart]
+) -> None:
+    found = fruitless([rollout(StopReason.NOTHING_TO_TRY)], Replay(holds=True, ablated=ablated))
+    unknown = fruitless([rollout(StopReason.NOTHING_TO_TRY)], Replay(holds=False))
+    assert found.status is OutcomeStatus.UNANSWERED
+    assert found.reason != unknown.reason
+    assert {part for part in SearchPart if part in found.reason} == blamed
+    assert {part for part in SearchPart if part in found.hint} == blamed
 
 
 def test_a_model_with_nothing_to_try_was_asked_nothing() -> None:
-    found = fruitless([rollout(StopReason.NOTHING_TO_TRY)], recorded=False)
+    found = fruitless([rollout(StopReason.NOTHING_TO_TRY)])
     assert found.status is OutcomeStatus.NO_IMPROVEMENT
     assert "nothing to try" in found.reason
 
 
 def test_candidates_that_the_emulator_lacks_instructions_for_want_a_gpu() -> None:
-    found = fruitless([rollout(StopReason.PATIENCE, 3, not_emulatable=3)] * 2, recorded=True)
+    found = fruitless([rollout(StopReason.PATIENCE, 3, not_emulatable=3)] * 2, Replay(holds=True))
     assert found.status is OutcomeStatus.NOT_EMULATABLE
     assert "6 candidates" in found.reason
     assert "GPU" in found.hint
@@ -44,6 +65,6 @@ def test_candidates_that_the_emulator_lacks_instructions_for_want_a_gpu() -> Non
     ],
 )
 def test_the_reason_counts_what_was_judged(verdicts: dict[str, int], told: str) -> None:
-    found = fruitless([rollout(StopReason.PATIENCE, 3, **verdicts)], recorded=False)
+    found = fruitless([rollout(StopReason.PATIENCE, 3, **verdicts)])
     assert found.status is OutcomeStatus.NO_IMPROVEMENT
     assert told in found.reason

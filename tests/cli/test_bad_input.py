@@ -177,6 +177,26 @@ def test_what_has_no_end_is_not_read(invoke: Invoke, clean: Path, command: tuple
     assert_one_line_and_hint(done, ExitCode.USAGE, name, words)
 
 
+@pytest.mark.parametrize("command", ["report", "reprofile"])
+def test_a_file_in_place_of_a_run_is_refused(invoke: Invoke, clean: Path, command: str) -> None:
+    (clean / "notes.txt").write_text("no run")
+    assert_one_line_and_hint(invoke(command, "notes.txt"), ExitCode.USAGE, "notes.txt", "run.json")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "a", "b", "--output", "slip/page.html"),
+        ("train", "compare", "a", "--out", "slip/page.html"),
+        ("train", "page", "slip/page.html", "a"),
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_a_page_is_not_written_where_no_directory_is(invoke: Invoke, clean: Path, command: tuple[str, ...]) -> None:
+    assert_one_line_and_hint(invoke(*command), ExitCode.USAGE, "slip/page.html", "mkdir")
+    assert not (clean / "slip").exists()
+
+
 def test_a_directory_that_is_no_run_is_refused(invoke: Invoke, clean: Path) -> None:
     assert_one_line_and_hint(invoke("report", clean), ExitCode.USAGE, "run.json")
     assert_one_line_and_hint(invoke("reprofile", clean), ExitCode.USAGE, "run.json")

@@ -77,6 +77,23 @@ def test_a_dollar_cap_wants_a_price(search: Invoke, clean: Path) -> None:
     assert "--price" in done.err
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("model.stages=repair",), "model.stages"),
+        (("model.prices=gpt-5=1",), "model.prices"),
+        (("model.stages=repair=unheard-of", "budget.dollars=1", "model.prices=gpt-5-mini=1:2"), "model.prices"),
+    ],
+)
+def test_what_is_wrong_with_models_is_told_before_anybody_is_asked(
+    search: Invoke, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], named: str
+) -> None:
+    monkeypatch.setattr("kernelblaster.models.probe.check_model", lambda _: pytest.fail("the endpoint was asked"))
+    done = search("--base-url=http://127.0.0.1:9/v1", *(f"--set={option}" for option in options))
+    assert done.code == ExitCode.USAGE
+    assert named in done.err
+
+
 def test_batch_exchange_waits_and_continues(search: Invoke, invoke: Invoke) -> None:
     arguments = ("--model-kind", "batch_exchange", "--json")
     starts = asked = 0

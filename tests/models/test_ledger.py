@@ -150,11 +150,15 @@ def test_wall_time_counts_the_active_time_of_earlier_starts(tmp_path: Path) -> N
 
 def test_an_unknown_price_under_a_dollar_cap_refuses_to_start(tmp_path: Path) -> None:
     ledger = CostLedger(tmp_path / "l.jsonl", BudgetConfig(dollars=1))
-    ledger.require_price(True, "m")
+    ledger.require_price(True, "m", "")
     with pytest.raises(UsageError) as caught:
-        ledger.require_price(False, "m")
-    assert "--price" in caught.value.hint
-    CostLedger(tmp_path / "free.jsonl", NO_CAPS).require_price(False, "m")
+        ledger.require_price(False, "m", "tell it")
+    assert caught.value.hint == "tell it"
+    CostLedger(tmp_path / "free.jsonl", NO_CAPS).require_price(False, "m", "tell it")
+    record(ledger, usage=used(dollars=None))
+    with pytest.raises(UsageError) as caught:
+        ledger.require_price(True, "m", "tell it")
+    assert caught.value.hint != "tell it"
 
 
 def test_many_threads_lose_nothing(tmp_path: Path) -> None:
@@ -194,6 +198,7 @@ def test_a_killed_process_loses_no_call_that_it_had_recorded(tmp_path: Path) -> 
 
 def test_prices() -> None:
     assert price_of(ModelConfig(name="gpt-5-mini-2025-08-07")) == price_table().models["gpt-5-mini"]
+    assert price_of(ModelConfig(name="gpt-5-nano-2025-08-07")) == price_table().models["gpt-5-nano"]
     assert price_of(ModelConfig(name="gpt-5-mini", base_url="https://api.openai.com/v1")) is not None
     assert price_of(ModelConfig(name="gpt-5-mini", base_url="http://localhost:8000/v1")) is None
     assert price_of(ModelConfig(name="of-my-own")) is None

@@ -212,7 +212,6 @@ def test_factory_replays_and_records(path: Path) -> None:
     replaying = build_model(ModelConfig(kind=ModelKind.RECORDED, recording=path), path.parent, ledger)
     assert isinstance(replaying, RecordedModel)
     for config in (
-        ModelConfig(kind=ModelKind.RECORDED),
         ModelConfig(kind=ModelKind.RECORDED, recording=path.parent / "none.jsonl"),
         ModelConfig(kind=ModelKind.BATCH_EXCHANGE, name="of-my-own"),
         ModelConfig(kind=ModelKind.BATCH_EXCHANGE, name="gpt-5", recording=path.parent / "new.jsonl.gz"),
@@ -234,6 +233,9 @@ def test_a_recording_before_another_answers_alone_for_its_problems(path: Path) -
     assert answer(model, ask("old")) == "from new"
     assert answer(model, ask("s", problem="level1/012")) == "from other"
     assert (model.of_archive("level1/023"), model.of_archive("level1/012")) == (True, False)
+    for problem, asked in (("level1/023", before), ("level1/012", path)):
+        with pytest.raises(NoRecordedReply, match=asked.name):
+            answer(model, ask("verify", purpose=Purpose.VERIFY, problem=problem))
 
 
 def test_an_archive_has_as_many_replies_at_once_as_were_recorded(path: Path) -> None:

@@ -8,11 +8,27 @@ from dataclasses import dataclass
 
 from kernelblaster.agent.outcome import OutcomeStatus, RolloutResult, StopReason
 from kernelblaster.agent.shared_notes import IDLE_REPLIES
+from kernelblaster.config import SearchPart
 from kernelblaster.evaluation.results import Verdict
 
 ASK_A_MODEL = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, and start again"
 USE_A_GPU = "start again on a machine with an NVIDIA GPU"
 _SILENT = frozenset({StopReason.RECORDING_EXHAUSTED, StopReason.NOTHING_TO_TRY})
+_CHOOSING = (SearchPart.RETRIEVAL, SearchPart.CLASSIFICATION, SearchPart.MEMORY, SearchPart.NSIGHT_RULES)
+"""Parts that decide what is asked for: a search without one may ask for nothing that was recorded with it."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A recording that answers in a model's place.
+
+    Attributes:
+        holds: whether it has kernels for the problem.
+        ablated: parts that are switched off in this search.
+    """
+
+    holds: bool
+    ablated: Sequence[SearchPart] = ()
 
 
 @dataclass(frozen=True)
@@ -30,25 +46,25 @@ class Fruitless:
     hint: str = ""
 
 
-def fruitless(rollouts: Sequence[RolloutResult], *, recorded: bool) -> Fruitless:
+def fruitless(rollouts: Sequence[RolloutResult], replay: Replay | None = None) -> Fruitless:
     """Why none of these rollouts brought a kernel that is faster than the start.
 
     Args:
         rollouts: that have ended.
-        recorded: whether a recording answered in a model's place.
+        replay: None where a model was asked.
     """
-    found = _found(rollouts, recorded=recorded)
+    found = _found(rollouts, replay)
     if not any(rollout.stop is StopReason.REPEATING for rollout in rollouts):
         return found
     reason = f"{found.reason}; the model was not asked further: its last {IDLE_REPLIES} replies held no new kernel"
     return Fruitless(found.status, reason, "ask another model, or set a higher --set model.temperature")
 
 
-def _found(rollouts: Sequence[RolloutResult], *, recorded: bool) -> Fruitless:
+def _found(rollouts: Sequence[RolloutResult], replay: Replay | None) -> Fruitless:
     verdicts = _summed(rollout.verdicts for rollout in rollouts)
     judged, correct = verdicts.total(), verdicts[Verdict.CORRECT]
     if judged == 0:
-        return _without_candidates(rollouts, recorded=recorded)
+        return _without_candidates(rollouts, replay)
     if verdicts[Verdict.NOT_EMULATABLE] == judged:
         reason = f"none of {judged} candidates could be executed: each uses what the emulated GPU lacks"
         return Fruitless(OutcomeStatus.NOT_EMULATABLE, reason, USE_A_GPU)
@@ -59,17 +75,30 @@ def _found(rollouts: Sequence[RolloutResult], *, recorded: bool) -> Fruitless:
     return Fruitless(OutcomeStatus.NO_IMPROVEMENT, reason)
 
 
-def _without_candidates(rollouts: Sequence[RolloutResult], *, recorded: bool) -> Fruitless:
+def _without_candidates(rollouts: Sequence[RolloutResult], replay: Replay | None) -> Fruitless:
     steps = sum(rollout.transitions for rollout in rollouts)
     if steps:
         reason = f"no reply held a kernel: {steps} steps ended without a candidate"
         return Fruitless(OutcomeStatus.NO_IMPROVEMENT, reason, "another model may keep to the format of replies")
     stops = {rollout.stop for rollout in rollouts}
-    if recorded and stops and stops <= _SILENT:
-        reason = "there was no candidate: the recording has no answer for this problem"
-        return Fruitless(OutcomeStatus.UNANSWERED, reason, ASK_A_MODEL)
+    if replay is not None and stops and stops <= _SILENT:
+        return _unanswered(replay)
     named = ", ".join(sorted(stop.replace("_", " ") for stop in stops)) or "no rollout"
     return Fruitless(OutcomeStatus.NO_IMPROVEMENT, f"there was no candidate: rollouts ended by {named}")
+
+
+def _unanswered(replay: Replay) -> Fruitless:
+    if not replay.holds:
+        reason = "there was no candidate: the recording has no answer for this problem"
+        return Fruitless(OutcomeStatus.UNANSWERED, reason, ASK_A_MODEL)
+    off = [part for part in _CHOOSING if part in replay.ablated]
+    # Without retrieval no technique is asked for, whatever else is switched off.
+    named = SearchPart.RETRIEVAL if SearchPart.RETRIEVAL in off else ", ".join(off)
+    reason = "there was no candidate: the recording has answers for this problem, but none to prompts of this search"
+    if not named:
+        return Fruitless(OutcomeStatus.UNANSWERED, reason, f"search as the recorded search did; or {ASK_A_MODEL}")
+    hint = f"leave {named} switched on, for a recording answers only prompts of the same parts; or {ASK_A_MODEL}"
+    return Fruitless(OutcomeStatus.UNANSWERED, f"{reason}, which goes without {named}", hint)
 
 
 def _summed(counts: Iterable[dict[str, int]]) -> Counter[str]:

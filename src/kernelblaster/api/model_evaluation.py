@@ -12,7 +12,7 @@ from kernelblaster.api.environments import open_environment
 from kernelblaster.api.evaluating import Tell
 from kernelblaster.api.own_parts import require_model
 from kernelblaster.api.problems import DatasetName
-from kernelblaster.config import ModelConfig, RunConfig
+from kernelblaster.config import ModelConfig, ModelKind, RunConfig
 from kernelblaster.devices.base import Device
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.environment.actions import MAX_TURNS, MOST_TURNS
@@ -205,7 +205,7 @@ def _language(name: str) -> Language:
 def _model_config(asked: ModelConfig) -> ModelConfig:
     """Which model is played. Raises UsageError where none is named: what ships are answers to searches."""
     chosen = choose_model_config(asked).config
-    if chosen.recording == shipped_recording():
+    if chosen.kind == ModelKind.RECORDED and chosen.recording in (None, shipped_recording()):
         raise UsageError(
             "there is no model to evaluate: the shipped recording answers searches alone",
             hint="set OPENAI_API_KEY, or give --base-url, --model-kind batch_exchange or --recording FILE",

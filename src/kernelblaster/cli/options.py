@@ -13,6 +13,7 @@ import typer
 
 from kernelblaster import Precision
 from kernelblaster.cli.settings import setting
+from kernelblaster.errors import UsageError
 
 
 def finite(value: float | None) -> float | None:
@@ -27,6 +28,15 @@ def positive(value: float | None) -> float | None:
     if value is not None and not value > 0:
         raise typer.BadParameter(f"{value:g} is not greater than 0")
     return finite(value)
+
+
+def file_to_write(path: Path | None) -> Path | None:
+    """Callback of options that name a file to be written: its directory is not made, for it may be a slip."""
+    if path is not None and not path.parent.is_dir():
+        raise UsageError(
+            f"{path} cannot be written: {path.parent} is no directory", hint="make it first, with mkdir -p"
+        )
+    return path
 
 
 def _price(value: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -56,7 +66,10 @@ ModelTimeoutOption = Annotated[float | None, setting("model_timeout", min=1, cal
 PriceOption = Annotated[
     tuple[float, float] | None,
     typer.Option(
-        "--price", callback=_price, help="Dollars per million prompt and completion tokens.", metavar="IN OUT"
+        "--price",
+        callback=_price,
+        help="Dollars per million prompt and completion tokens; of several models: --set model.prices=NAME=IN:OUT,...",
+        metavar="IN OUT",
     ),
 ]
 

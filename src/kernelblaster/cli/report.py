@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kernelblaster.cli.options import file_to_write
 from kernelblaster.errors import ExitCode
 
 
@@ -15,7 +16,11 @@ def report(
         list[Path], typer.Argument(metavar="run_dir ...", help="Directories of runs: those that hold run.json.")
     ],
     output: Annotated[
-        Path | None, typer.Option(help="Where the comparison of several runs goes.  [default: comparison.html]")
+        Path | None,
+        typer.Option(
+            callback=file_to_write,
+            help="Where the comparison of several runs goes, in a directory that is there.  [default: comparison.html]",
+        ),
     ] = None,
 ) -> int:
     """Build report.html of a run again; of several runs comparison.html, which sets them side by side."""

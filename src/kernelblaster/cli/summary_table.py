@@ -46,10 +46,8 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         table.add_row(row.title, outcome, *_times(row), *(told.cell(row) for told in beside))
     console.print(table)
     console.print()
-    if summary.sampled:
-        console.print(summary.sampled, style="yellow", markup=False, soft_wrap=True)
-    if summary.weak:
-        console.print(summary.weak, style="yellow", markup=False, soft_wrap=True)
+    for warned in filter(None, (summary.sampled, summary.weak, *summary.warnings)):
+        console.print(warned, style="yellow", markup=False, soft_wrap=True)
     for line in _facts(summary):
         console.print(line, markup=False, soft_wrap=True)
 

@@ -10,6 +10,7 @@ import typer
 
 from kernelblaster.cli import terminal
 from kernelblaster.cli.options import (
+    file_to_write,
     finite,
     grouped,
 )
@@ -162,7 +163,7 @@ def serve(
 
 @app.command("page")
 def page(
-    path: Annotated[Path, typer.Argument(help="Where to write the page.")],
+    path: Annotated[Path, typer.Argument(callback=file_to_write, help="Where to write the page.")],
     directories: Annotated[list[Path], typer.Argument(help="Directories of trainings that differ in their seed.")],
 ) -> None:
     """Write curves of several trainings on one page, a line each."""

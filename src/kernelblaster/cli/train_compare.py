@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kernelblaster.cli import terminal
-from kernelblaster.cli.options import JsonOption
+from kernelblaster.cli.options import JsonOption, file_to_write
 
 
 def compare(
@@ -23,7 +23,9 @@ def compare(
     resampled: Annotated[
         str, typer.Option("--resample", help="What the bootstrap draws: problem, or family and problems in it.")
     ] = "problem",
-    out: Annotated[Path | None, typer.Option("--out", help="Write the table there, as Markdown.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", callback=file_to_write, help="Write the table there, as Markdown.")
+    ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Compare weights of several trainings, seeds pooled, with intervals over problems; refuses what is not alike."""

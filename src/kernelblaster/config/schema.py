@@ -147,9 +147,9 @@ class BudgetConfig(Section):
     """Hard caps of a run; none where no value is given, but for the cap on what a model may charge."""
 
     dollars: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """Dollars for the whole run. If neither dollars nor tokens are given: 10 where the price of tokens is known."""
+    """Dollars for the whole run. If neither dollars nor tokens are given: 10 where every model's price is known."""
     tokens: int | None = Field(None, gt=0)
-    """Tokens for the whole run. If neither dollars nor tokens are given: 10 million where their price is unknown."""
+    """Tokens for the whole run. If neither dollars nor tokens are given: 10 million where a price is unknown."""
     minutes: float | None = Field(None, gt=0, allow_inf_nan=False)
     """Minutes for the whole run, earlier starts included."""
     problem_minutes: float = Field(480, gt=0, allow_inf_nan=False)
@@ -167,7 +167,11 @@ class ModelConfig(Section):
     stages: Annotated[tuple[str, ...], BeforeValidator(_between_commas)] = ()
     """Other models of the same endpoint for single purposes (generate, repair, classify, reflect, verify, lesson), such
     as repair=gpt-5-nano-2025-08-07, or several by weight: generate=gpt-5*1+gpt-5-mini*3; for openai_api alone.
-    Prices set below are those of `name`."""
+    What they charge is known of OpenAI's own, or told by `prices`."""
+    prices: Annotated[tuple[str, ...], BeforeValidator(_between_commas)] = ()
+    """Dollars per million prompt and completion tokens of several models, such as gpt-5=1.25:10,gpt-5-mini=0.25:2; a
+    third number is the price of cached prompt tokens. A name stands for its dated snapshots, too. Those set below, or
+    by `--price`, are of `name` alone, and win."""
     base_url: str | None = None
     """Chat completions endpoint; OpenAI's if not given."""
     api_key: SecretStr | None = None
@@ -193,11 +197,11 @@ class ModelConfig(Section):
     reasoning_effort: str | None = Field(None, min_length=1, max_length=32)
     """How long a reasoning model thinks: low, medium, high, or what the endpoint knows. Sent only when set."""
     dollars_per_million_prompt: float | None = Field(None, ge=0, allow_inf_nan=False)
-    """Price of a million prompt tokens."""
+    """Price of a million prompt tokens of `name`."""
     dollars_per_million_cached_prompt: float | None = Field(None, ge=0, allow_inf_nan=False)
-    """Price of a million prompt tokens that the endpoint had cached; that of other prompt tokens if not given."""
+    """Price of a million prompt tokens of `name` that the endpoint had cached; that of others if not given."""
     dollars_per_million_completion: float | None = Field(None, ge=0, allow_inf_nan=False)
-    """Price of a million completion tokens."""
+    """Price of a million completion tokens of `name`."""
 
 
 class EvaluationConfig(Section):

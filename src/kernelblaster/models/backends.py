@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
@@ -14,7 +15,8 @@ from kernelblaster.models.batch_exchange import BatchExchangeModel
 from kernelblaster.models.endpoint import endpoint_of
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.prices import Price, price_of
-from kernelblaster.models.recorded import RecordedModel
+from kernelblaster.models.recorded import RecordedModel, read_recording
+from kernelblaster.models.stages import price_hint
 from kernelblaster.paths import data_dir
 from kernelblaster.registry import Registry
 
@@ -93,22 +95,24 @@ class RecordedBackend:
     """Exchanges of an earlier search."""
 
     def complete(self, config: ModelConfig) -> ModelConfig:
-        """Takes the shipped recording where none is named."""
+        """Needs a recording: those that ship answer where none is named."""
         recording = config.recording or shipped_recording()
         if not recording.exists():
             raise UsageError(f"no recording at {recording}", hint="give --recording FILE, or set OPENAI_API_KEY")
-        return config.model_copy(update={"recording": recording, "name": "recorded"})
+        return config.model_copy(update={"name": "recorded"})
 
-    def describe(self, config: ModelConfig) -> str:
-        """The file."""
-        return f"replays {config.recording.name if config.recording else 'nothing'}"
+    def describe(self, config: ModelConfig, problems: Collection[str] = ()) -> str:
+        """The file; of those that ship, the ones that answer for `problems`, or for any where none is named."""
+        if config.recording is not None:
+            return f"replays {config.recording.name}"
+        shipped = shipped_recording().parent
+        return f"replays {' and '.join(str(path.relative_to(shipped)) for path in _answering(problems))}"
 
     def build(self, config: ModelConfig, exchange: Path, ledger: CostLedger) -> ChatModel:
-        """Answers from the file."""
-        if config.recording is None:
-            raise UsageError("no recording is named", hint="give --recording FILE")
-        shipped = config.recording == shipped_recording()
-        return RecordedModel(config.recording, ledger, before=data_dir() / RECORDED_EMULATED if shipped else None)
+        """Answers from the file, or from those that ship."""
+        if config.recording is not None:
+            return RecordedModel(config.recording, ledger)
+        return RecordedModel(shipped_recording(), ledger, before=data_dir() / RECORDED_EMULATED)
 
 
 def shipped_recording() -> Path:
@@ -116,10 +120,18 @@ def shipped_recording() -> Path:
     return data_dir() / SHIPPED_RECORDING
 
 
+def _answering(problems: Collection[str]) -> list[Path]:
+    """Which of the recordings that ship answer for problems."""
+    first = data_dir() / RECORDED_EMULATED
+    recorded = read_recording(first).problems
+    own = [first] if not problems or recorded.intersection(problems) else []
+    return own if problems and recorded.issuperset(problems) else [*own, shipped_recording()]
+
+
 def _price(config: ModelConfig, ledger: CostLedger) -> Price | None:
     """What tokens cost. Raises UsageError when dollars are capped and that is unknown."""
     price = price_of(config)
-    ledger.require_price(price is not None, config.name)
+    ledger.require_price(price is not None, config.name, price_hint(config, config.name))
     return price
 
 

@@ -11,6 +11,7 @@ from kernelblaster.models.prices import Price
 from kernelblaster.models.reservations import reserved
 
 FREE = Price(prompt=0.0, completion=0.0)
+_NO_DOLLARS = "let its replies tell dollars in their usage, or cap tokens"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class CountedModel:
             reply = await self.inner.complete(request)
             seconds = time.monotonic() - began
             self.ledger.record(request, reply.usage, model=reply.model, seconds=seconds, reply=reply)
-        self.ledger.require_price(reply.usage.dollars is not None, self.name)
+        self.ledger.require_price(reply.usage.dollars is not None, self.name, _NO_DOLLARS)
         return reply
 
     def answerable(self, tags: dict[str, str]) -> frozenset[str] | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelblaster.config import ModelConfig, ModelKind
-from kernelblaster.errors import UsageError
+from kernelblaster.config import ModelConfig
 from kernelblaster.models.backends import BACKENDS
 from kernelblaster.models.base import ChatModel
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.recorded import RecordedModel, RecordingHeader, RecordingModel
 from kernelblaster.models.staged import staged
+from kernelblaster.models.stages import check_models
 
 
 def build_model(
@@ -29,10 +29,7 @@ def build_model(
     unknown, when a recording is missing or cannot be read, and BadKey.
     """
     backend = BACKENDS.get(config.kind)
-    if config.stages and config.kind != ModelKind.OPENAI_API:
-        raise UsageError(
-            f"model.stages: {config.kind} has one model for all", hint="leave them out, or ask an endpoint"
-        )
+    check_models(config)
     model = staged(config, lambda one: backend.build(one, exchange, ledger))
     if config.recording is None or isinstance(model, RecordedModel):
         return model

@@ -67,6 +67,30 @@ class CapReached(BudgetExceeded):
         self.may_pass = may_pass
 
 
+def require_price(caps: BudgetConfig, spent: SpendingTotals, *, known: bool, model: str, hint: str) -> None:
+    """Refuse to ask while dollars are capped and cannot be counted.
+
+    Args:
+        caps: of the run.
+        spent: by earlier calls of the run.
+        known: whether the price of `model` is known.
+        model: by name.
+        hint: what makes its price known.
+
+    Raises UsageError.
+    """
+    if caps.dollars is None:
+        return
+    capped = f"dollars are capped at {caps.dollars:g}"
+    if not known:
+        raise UsageError(f"{capped}, and the price of {model} is unknown", hint=hint)
+    if spent.dollars is None:
+        raise UsageError(
+            f"{capped}, and earlier calls of this run had no known price",
+            hint="cap --max-tokens, or begin anew under another name (run: --experiment)",
+        )
+
+
 class CostLedger:
     """Calls of one run. Safe to use from several threads of one process.
 
@@ -118,13 +142,9 @@ class CostLedger:
         """Over the calls since this ledger was opened."""
         return _total(self._calls[self._earlier_calls :])
 
-    def require_price(self, known: bool, model: str) -> None:
-        """Refuse to start when dollars are capped and a price is unknown. Raises UsageError."""
-        if self._caps.dollars is not None and not (known and self._sum.dollars is not None):
-            raise UsageError(
-                f"dollars are capped at {self._caps.dollars:g}, and the price of {model} is unknown",
-                hint="give --price IN OUT (dollars per million prompt and completion tokens), or cap --max-tokens",
-            )
+    def require_price(self, known: bool, model: str, hint: str) -> None:
+        """As the function of that name, for the calls of this ledger. Raises UsageError."""
+        require_price(self._caps, self._sum, known=known, model=model, hint=hint)
 
     def reached(self, expected: Usage | None = None) -> CapReached | None:
         """The first cap that is reached, or that `expected` would pass; None when there is room."""

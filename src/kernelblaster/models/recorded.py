@@ -166,6 +166,7 @@ class RecordedModel:
         if before is not None:
             first = read_recording(before)
             parts = [first, parts[0].without(first.problems)]
+        self._first = parts[0]
         self._of_archives = frozenset[str]().union(*(part.problems for part in parts if part.header.archive))
         self._recording = replace(parts[-1], exchanges=tuple(one for part in parts for one in part.exchanges))
         self._ledger = ledger
@@ -237,8 +238,9 @@ class RecordedModel:
                 return min(fitting, key=lambda found: self._rank(request, *found))[0]
         technique = request.tags.get("technique")
         asked = f"{request.purpose} with {technique}" if technique else str(request.purpose)
+        asked_of = self._first if request.tags.get("problem") in self._first.problems else self._recording
         raise NoRecordedReply(
-            f"{self._recording.path.name} has no answer for {asked} at {request.slot}",
+            f"{asked_of.path.name} has no answer for {asked} at {request.slot}",
             hint="search with fewer rollouts or steps, choose a recorded problem, or set OPENAI_API_KEY",
         )
 

@@ -67,6 +67,8 @@ def read_record(path: Path) -> RunRecord:
         return RunRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist", hint="give the directory of a run: it holds run.json") from None
+    except NotADirectoryError:
+        raise UsageError(f"{path.parent} is no directory of a run", hint="give the one that holds run.json") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise UsageError(

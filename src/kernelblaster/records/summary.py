@@ -107,6 +107,8 @@ class RunSummary(BaseModel):
     pending_requests: list[Path] = []
     ablated: list[str] = []
     """Parts of the search that were switched off."""
+    warnings: list[str] = []
+    """What of the settings did not have the effect that one may expect, in sentences."""
 
     @property
     def emulated(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from kernelblaster.config import AUTOMATIC, BudgetConfig, ModelConfig, ModelKind, RunConfig
@@ -14,10 +14,10 @@ from kernelblaster.devices.registry import DEVICES, DeviceRequest, OpenedDevice
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.inputs.scratch import host_memory
 from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
-from kernelblaster.models.backends import BACKENDS
+from kernelblaster.models.backends import BACKENDS, RecordedBackend
 from kernelblaster.models.forecast import forecast
 from kernelblaster.models.ledger import CostLedger
-from kernelblaster.models.prices import price_of
+from kernelblaster.models.stages import check_models, price_of_drafts
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.self_checking import needs_a_gpu
 from kernelblaster.records.whole_run import spending_of
@@ -50,7 +50,7 @@ def expected_costs(config: RunConfig, asked: BudgetConfig, unfinished: int, ledg
         return None
     before = ledger.totals()
     return ExpectedCosts(
-        forecast=forecast(config.search, unfinished, price_of(config.model), before),
+        forecast=forecast(config.search, unfinished, price_of_drafts(config.model), before),
         caps=config.budget,
         by_default=config.budget != asked,
         before=spending_of(before),
@@ -140,14 +140,22 @@ def limits_of(config: RunConfig) -> Limits:
     return Limits(memory_bytes=memory_bytes, file_bytes=file_bytes, disk_bytes=2 * file_bytes)
 
 
-def choose_model_config(config: ModelConfig) -> ModelChoice:
-    """Complete `config` for its kind (`auto` or a registered kind). Raises UsageError."""
+def choose_model_config(config: ModelConfig, problems: Collection[str] = ()) -> ModelChoice:
+    """Complete `config` for its kind (`auto` or a registered kind); recordings are told by the problems of the run.
+
+    Raises UsageError.
+    """
     if config.kind not in (AUTOMATIC, *BACKENDS):
         raise UsageError(f"unknown model kind {config.kind!r}", hint=f"use auto, {', '.join(BACKENDS)}")
     kind, why = _automatic(config) if config.kind == AUTOMATIC else (config.kind, "asked for")
     backend = BACKENDS.get(kind)
     completed = backend.complete(config.model_copy(update={"kind": kind}))
-    return ModelChoice(completed, f"{backend.describe(completed)}: {why}")
+    if isinstance(backend, RecordedBackend):
+        told = backend.describe(completed, problems)
+    else:
+        told = backend.describe(completed)
+    check_models(completed)
+    return ModelChoice(completed, f"{told}: {why}")
 
 
 def _automatic(config: ModelConfig) -> tuple[str, str]:

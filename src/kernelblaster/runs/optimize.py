@@ -19,7 +19,7 @@ from kernelblaster.errors import KernelBlasterError, UsageError
 from kernelblaster.models.base import ChatModel
 from kernelblaster.models.batch_exchange import ExchangeFolder
 from kernelblaster.models.counted import CountedModel
-from kernelblaster.models.default_caps import with_default_cap
+from kernelblaster.models.default_caps import require_prices, with_default_cap
 from kernelblaster.models.factory import build_model
 from kernelblaster.models.ledger import CostLedger, stored_totals
 from kernelblaster.models.recorded import RecordedModel
@@ -101,7 +101,9 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
     check_problems(plan.problems)
     layout = RunLayout.of(plan.config)
     asked = plan.config.budget
-    caps = with_default_cap(asked, plan.config.model, stored_totals(layout.ledger))
+    before = stored_totals(layout.ledger)
+    caps = with_default_cap(asked, plan.config.model, before)
+    require_prices(caps, plan.config.model, before)
     plan = replace(plan, config=plan.config.model_copy(update={"budget": caps}))
     _check_endpoint(plan, layout, observer)
     choice = _device(plan, observer)
@@ -121,7 +123,7 @@ def _with_model(plan: RunPlan) -> tuple[RunPlan, str]:
         given = plan.config.model.model_copy(update={"kind": GIVEN, "name": plan.model.name})
         plan, reason = replace(plan, config=plan.config.model_copy(update={"model": given})), f"{given.name}: given"
     else:
-        chosen = choose_model_config(plan.config.model)
+        chosen = choose_model_config(plan.config.model, [str(problem.id) for problem in plan.problems])
         plan, reason = replace(plan, config=plan.config.model_copy(update={"model": chosen.config})), chosen.reason
     if plan.config.model.kind != ModelKind.BATCH_EXCHANGE and (plan.wait or plan.exchange is not None):
         raise UsageError(

@@ -21,6 +21,7 @@ from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.rows import row_on_disk
 from kernelblaster.records.summary import ProblemSummary, RunSummary
 from kernelblaster.records.whole_run import spending_of, with_every_problem
+from kernelblaster.runs.replays import replay_warnings
 from kernelblaster.storage.atomic import write_atomically
 
 _log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class RunStart:
             seconds=time.monotonic() - self.began,
             stopped=stopped,
             ablated=list(map(str, config.search.ablate)),
+            warnings=replay_warnings(config),
             pending_requests=list(pending),
         )
 

@@ -21,7 +21,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import FINAL, Judged, judge, sanitize
 from kernelblaster.agent.events import FinalistMeasured, Finalized
 from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, process_pairs_text, without_samples
-from kernelblaster.agent.fruitless import fruitless
+from kernelblaster.agent.fruitless import Replay, fruitless
 from kernelblaster.agent.outcome import Conclusion, Finalist, Incumbent, OutcomeStatus
 from kernelblaster.agent.prompting import mend_request, verify_request
 from kernelblaster.agent.remembering import remember_winner
@@ -252,7 +252,7 @@ def _conclusion(
     elif finalists:
         status, reason = OutcomeStatus.NO_IMPROVEMENT, finalists[0].rejected or ""
     else:
-        found = fruitless(state.finished, recorded=context.recording is not None)
+        found = fruitless(state.finished, _replay(context))
         status, reason, hint = found.status, found.reason, found.hint
     if winner is None and final is not None:
         reason += "; the first kernel that the model wrote is the final one"
@@ -265,6 +265,14 @@ def _conclusion(
         finalists=finalists,
         final_sha256=final.finalist.sha256 if final else None,
     )
+
+
+def _replay(context: ProblemContext) -> Replay | None:
+    """What is known of the recording that answers; None where a model is asked."""
+    if context.recording is None:
+        return None
+    tags = {"problem": str(context.problem.id), "precision": str(context.precision)}
+    return Replay(holds=bool(context.model.answerable(tags)), ablated=context.config.ablate)
 
 
 def _event(context: ProblemContext, finalist: Finalist) -> FinalistMeasured:

@@ -175,7 +175,7 @@ def _select(
 def _others(context: ProblemContext, state: RolloutState, ground: _Ground, selection: Selection) -> list[Hypothesis]:
     """Two techniques of the state beside the one that was drawn, as the same draw ranks them.
 
-    A recording was asked for one technique: its prompts offer no other.
+    A replay offers none: a recording answers by the technique that was drawn, whatever its prompts offered beside it.
     """
     if not context.config.has(SearchPart.HYPOTHESES) or context.recording is not None:
         return []

@@ -129,7 +129,7 @@ def _cost(step: ReportedStep) -> str:
     accepted = step.decided is not None and step.decided.accepted
     gain = math.log(judged.speedup) if accepted and judged is not None and judged.speedup else 0.0
     each = cost.per_doubling(gain)
-    return f"{cost.told}; {each.told} per doubling" if each is not None else cost.told
+    return f"{cost.told}; per doubling of speed: {each.told}" if each is not None else cost.told
 
 
 def _attempt(record: ProblemRecord, number: int, attempt: ReportedAttempt, pack: TextPack) -> AttemptView:

@@ -27,7 +27,8 @@ from kernelblaster.errors import UsageError
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.summary import RunSummary
 from kernelblaster.records.whole_run import recall
-from kernelblaster.report.parts import LEAST_PROBLEMS, RESAMPLES, SEED, part_rows, parts_account
+from kernelblaster.report.part_rows import part_rows
+from kernelblaster.report.parts import LEAST_PROBLEMS, RESAMPLES, SEED, parts_account
 from kernelblaster.report.reading import ProblemRecord, read_problem
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "search_parts.md"
@@ -161,7 +162,7 @@ def _ablation_lines(
 
 def _tokens_by_problem(records: Sequence[ProblemRecord]) -> dict[str, int]:
     accounts = {record.row.problem: parts_account([record]) for record in records}
-    return {name: account.whole.tokens for name, account in accounts.items() if account is not None}
+    return {name: account.whole.cost.tokens for name, account in accounts.items() if account is not None}
 
 
 def _trial_lines() -> list[str]:

@@ -19,6 +19,7 @@ from kernelblaster.records.run_record import RunRecord
 from kernelblaster.records.summary import ProblemSummary, RunSummary, Spending
 from kernelblaster.report.build import write_comparison
 from kernelblaster.report.comparison import RunToCompare, make_comparison
+from kernelblaster.report.costs import Cost
 
 
 def timing(us: float) -> Timing:
@@ -60,9 +61,9 @@ def test_means_are_over_problems_that_all_searched_and_failures_count_as_one() -
     assert [column.mean for column in page.columns] == ["2.00\u00d7", "2.00\u00d7"]
     assert not any(column.best for column in page.columns)
     assert [column.improved for column in page.columns] == ["2 of 3", "2 of 2"]
-    other, own = (column.per_tokens for column in page.columns)
-    assert float(own.split()[0]) == pytest.approx(100 * 2 * math.log(2) / 10, abs=0.01)
-    assert "%" not in other, "its tokens were spent on p3, too"
+    other, own = (column.per_doubling for column in page.columns)
+    assert own == Cost(5_000, None).told
+    assert "tokens" not in other, "its tokens were spent on p3, too"
 
 
 def test_the_best_run_of_each_problem_is_marked_where_one_leads() -> None:
@@ -88,8 +89,8 @@ def test_what_was_recalled_is_not_bought_with_tokens() -> None:
     told = [line.cells[1].recalled for line in page.lines]
     assert [float(cell.partition("\u00d7")[0]) for cell in told] == [1.5, 2.0]
     assert not any(line.cells[0].recalled for line in page.lines)
-    gains = [float(column.per_tokens.split()[0]) for column in page.columns]
-    assert gains == pytest.approx([100 * math.log(6) / 10, 100 * math.log(2) / 10], abs=0.01)
+    costs = [Cost(10_000, None).per_doubling(math.log(gain)) for gain in (6, 2)]
+    assert [column.per_doubling for column in page.columns] == [cost.told for cost in costs if cost]
 
 
 def test_settings_that_differ_are_told() -> None:
@@ -125,4 +126,4 @@ def test_a_search_that_has_not_ended_says_so_and_is_no_failure() -> None:
     assert page.shared == 0
     assert page.lines[0].cells[1].told == str(OutcomeStatus.WAITING)
     assert not page.lines[0].cells[0].best
-    assert [column.per_tokens for column in page.columns] == ["", ""]
+    assert [column.per_doubling for column in page.columns] == ["", ""]

@@ -36,6 +36,7 @@ from kernelblaster.report.search_tree import StepEnding, search_tree
 from kernelblaster.report.steps import step_views
 from kernelblaster.report.sweeps import sweep_views
 from kernelblaster.report.techniques import technique_table
+from kernelblaster.report.winning_path import winning_path
 
 FACTS = DeviceFacts(
     kind=DeviceKind.EMULATED, name="H200", arch="sm_90", compile_arch="sm_90a", sm_count=100, clock_mhz=1000,
@@ -68,12 +69,13 @@ def test_what_was_recalled_stands_between_the_start_and_what_was_made_of_it(tmp_
     tree = search_tree(found)
     assert tree is not None
     known, first, second = tree.dots
-    assert (known.label, known.outcome, known.best) == ("2.00\u00d7", StepEnding.FASTER, True)
+    assert (known.figure.text, known.outcome, known.best) == ("2.00\u00d7", StepEnding.FASTER, True)
     assert "core-1" in known.title
     assert "no model was asked" in known.title
     assert [lane.name for lane in tree.lanes] == ["recalled", "r1 · 0", "r1 · 1"]
-    ((x, y, name),) = tree.roots
-    assert (name, y) == ("start", known.y)
+    (root,) = tree.roots
+    x, y = root.x, root.y
+    assert (root.name.text, y) == ("start", known.y)
     assert x < known.x < first.x == second.x
     begins = [edge.path.split("H")[0].split("C")[0] for edge in tree.edges]
     assert sorted(begins) == sorted([f"M{x:g} {y:g}", *[f"M{known.x:g} {known.y:g}"] * 2])
@@ -84,9 +86,9 @@ def test_rounds_branch_off_the_start_where_a_recalled_kernel_was_refused(tmp_pat
     for refused, ending in ((recalled(None, None), StepEnding.WRONG), (recalled("slower", 0.5), StepEnding.SLOWER)):
         tree = search_tree(replace(record(tmp_path, two_rollouts(), final="c"), recalled=refused))
         assert tree is not None
-        assert (tree.dots[0].outcome, tree.dots[0].label, tree.dots[0].best) == (ending, "", False)
-        ((x, y, _),) = tree.roots
-        assert sum(edge.path.startswith(f"M{x:g} {y:g}") for edge in tree.edges) == 3
+        assert (tree.dots[0].outcome, tree.dots[0].figure.text, tree.dots[0].best) == (ending, "", False)
+        (root,) = tree.roots
+        assert sum(edge.path.startswith(f"M{root.x:g} {root.y:g}") for edge in tree.edges) == 3
 
 
 def test_a_search_that_ended_with_what_was_recalled_has_a_tree_and_its_kernel(tmp_path: Path) -> None:
@@ -178,9 +180,48 @@ def test_techniques_count_every_candidate(tmp_path: Path) -> None:
     table = technique_table([record(tmp_path, two_rollouts())])
     assert table is not None
     (row,) = table.rows
-    assert (row.tried, row.correct, row.accepted, row.best) == (4, 3, 2, times(2.0))
+    assert (row.asked, row.done, row.correct, row.accepted, row.best) == (4, 4, 3, 2, times(2.0))
     assert len(row.trials) == 3
     assert [trial.x > table.one for trial in row.trials] == [True, False, True]
+
+
+def test_what_was_done_is_named_everywhere_beside_what_was_asked_for(tmp_path: Path) -> None:
+    done = ev.Credited(
+        problem=P, slot=f"{P}/r1/rollout-0/step-1", asked="unroll", declared=[], credited="split_k", gained=[],
+        refuted=[], machine_code=True,
+    )  # fmt: skip
+    quick = profiled("a", instructions=1e6, read=1e6, ns=1e4)
+    found = record(tmp_path, [*two_rollouts(), done], final="c", a=quick)
+    for name in ("start", "a", "c"):
+        found.files.candidate_path(name).parent.mkdir(exist_ok=True)
+        found.files.candidate_path(name).write_text(name)
+    tree, roof, table = search_tree(found), roofline(found, FACTS), technique_table([found])
+    assert tree is not None
+    assert roof is not None
+    assert table is not None
+    told = [
+        tree.dots[0].title,
+        roof.points[0].title,
+        step_views(found, TextPack())[0].technique,
+        winning_path(found)[0].told,
+        next(row for row in table.rows if row.name == "split_k").trials[0].title,
+    ]
+    assert all("split_k" in one and "unroll" in one for one in told)
+    assert {row.name: (row.asked, row.done) for row in table.rows} == {"split_k": (0, 1), "unroll": (4, 3)}
+    assert table.undone == ()
+    every = [done.model_copy(update={"slot": step.slot}) for step in found.steps]
+    other = technique_table([record(tmp_path, [*two_rollouts(), *every])])
+    assert other is not None
+    assert ([row.name for row in other.rows], other.undone) == (["split_k"], (("unroll", 4),))
+
+
+def test_each_edge_has_its_gain_over_the_kernel_that_it_leaves(tmp_path: Path) -> None:
+    tree = search_tree(record(tmp_path, two_rollouts(), final="c"))
+    assert tree is not None
+    by_dot = {edge.path.rpartition("H")[2]: edge.figure.text for edge in tree.edges if edge.figure.y < tree.lanes[0].y}
+    assert [by_dot[f"{dot.x:g}"] for dot in tree.dots[:3]] == [times(2.0), times(0.5), times(1.5)]
+    assert [dot.figure.text for dot in tree.dots] == [times(2.0), "", times(3.0), ""]
+    assert sum(not edge.figure.text for edge in tree.edges) == 1, "what was not timed has no gain"
 
 
 def test_kernel_prompt_and_reply_of_a_candidate_are_in_the_pack(tmp_path: Path) -> None:
@@ -240,7 +281,7 @@ def test_lessons_are_told_with_their_figure_and_how_often_they_were_shown(tmp_pa
         ("r1 · 0 · 1", "refused", 0),
     ]
     assert "[1.90, 2.10]" in view.rows[0].figure
-    assert "1,234 tokens" in view.told
+    assert "1.23 k tokens" in view.told
     assert "1 of 4 prompts" in view.told
     assert lessons_view(record(tmp_path, two_rollouts())) is None
 

@@ -92,13 +92,28 @@ def plain(*, modelled: bool) -> list[str]:
 def test_plain_lines_say_what_happened() -> None:
     text = "\n".join(plain(modelled=False))
     for words in (
-        "start: correct, 12.5 us", "no such header", "latency -> unroll", "not evaluated: no code block",
+        "start: correct, 12.5 us", "no such header", "latency: asked for unroll", "not evaluated: no code block",
         "1.50x against its parent: faster", "[red]worst[/red] output[3]", "accepted unroll", "after 1 step (budget)",
         "requests-001.jsonl", "1 changes proposed, 1 do not fit", "no reflection: no transitions",
         "vetoed: copies its input", "improved: 1.500x over the start",
     ):  # fmt: skip
         assert words in text
     assert "modelled" not in text
+
+
+def test_a_step_is_named_by_what_was_done_and_by_what_was_asked_for_where_that_is_another() -> None:
+    def told(credited: str) -> str:
+        text = io.StringIO()
+        view = PlainView(Console(file=text, width=200), modelled=False)
+        for event in EVENTS:
+            done = {"credited": credited} if isinstance(event, ev.Credited) else {}
+            view.emit(event.model_copy(update=done))
+        (line,) = [line for line in text.getvalue().splitlines() if "accepted" in line]
+        return line
+
+    assert "unroll" in told("unroll")
+    assert told("unroll").count("unroll") == 1
+    assert told("split_k").index("split_k") < told("split_k").index("unroll")
 
 
 def test_modelled_figures_are_called_so() -> None:

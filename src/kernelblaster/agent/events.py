@@ -219,6 +219,11 @@ class Credited(_Event):
     refuted: list[str]
     machine_code: bool
 
+    @property
+    def told(self) -> str:
+        """The technique that was done; where another was asked for, both."""
+        return self.credited if self.credited == self.asked else f"{self.credited} (asked for {self.asked})"
+
 
 class Decided(_Event):
     """A step ended: its candidate was accepted as the new incumbent, or not."""

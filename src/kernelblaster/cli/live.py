@@ -18,26 +18,16 @@ from kernelblaster import (
     Decided,
     Evaluated,
     Event,
-    FinalistMeasured,
     Finalized,
-    Generated,
-    HandedOut,
-    LessonsDrawn,
     OutcomeStatus,
     Recalled,
-    Reflected,
-    ReplyCutShort,
-    Review,
     RolloutStopped,
-    Selected,
     Spending,
     StartProfiled,
-    StartWritten,
     StepStarted,
-    Swept,
     Verdict,
-    Waiting,
 )
+from kernelblaster.cli.event_lines import EventLines
 from kernelblaster.cli.progress import Heartbeat
 
 LINE_CHARACTERS = 300
@@ -79,82 +69,12 @@ class _Row:
     seen: set[tuple[str, str]] = field(default_factory=set)
 
 
-def describe(event: Event, *, modelled: bool) -> str | None:
-    """One event as a line of text; None for those that a reader need not see. Modelled figures are called so."""
-
-    def times(speedup: float) -> str:
-        return f"{speedup:.2f}x, modelled," if modelled else f"{speedup:.2f}x"
-
-    match event:
-        case StartWritten():
-            return f"first kernel: {event.verdict}" + (f": {event.reason}" if event.reason else "")
-        case StartProfiled() if event.median_us is not None:
-            return (
-                f"start: {event.verdict}, {event.median_us:.1f} us{' (modelled)' if modelled else ''}{_beside(event)}"
-            )
-        case StartProfiled():
-            return f"start: {event.verdict}: {event.reason}"
-        case Recalled() if event.accepted and event.speedup is not None:
-            return f"recalled {event.core}: {times(event.speedup)} against the start; the search goes on from it"
-        case Recalled():
-            return f"recalled {event.core}, but {event.reason}"
-        case Selected():
-            return f"{event.state} -> {event.technique}"
-        case Generated() if event.candidate is None or event.reason:
-            return f"not evaluated: {event.reason}"
-        case HandedOut():
-            parents = len({one.parent.sha256 for one in event.allocations})
-            kernels = f"{parents} kernel{'' if parents == 1 else 's'}"
-            crossed = ", two of them joined once" if any(one.donor for one in event.allocations) else ""
-            return f"{len(event.allocations)} replies on {kernels}{crossed}"
-        case Swept() if event.skipped:
-            return f"not swept: {event.skipped}"
-        case Swept():
-            gain = f", {times(event.gain)} over the values as written" if event.gain else ""
-            return f"swept {len(event.points)} variants{gain}"
-        case Evaluated() if event.speedup is not None:
-            return f"{event.verdict}, {times(event.speedup)} against its parent: {event.decision}"
-        case Evaluated():
-            return event.verdict + (f": {event.reason}" if event.reason else "")
-        case Decided() if event.accepted:
-            return f"accepted {event.technique}: now {times(event.gain)} against the start"
-        case RolloutStopped():
-            steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
-            return f"stopped after {steps} ({event.reason}), {times(event.gain)} against the start"
-        case Waiting():
-            return f"waits for a reply to {event.request_file}"
-        case ReplyCutShort():
-            return f"reply cut short after {event.characters} characters: {event.reason}"
-        case LessonsDrawn():
-            return f"lessons from pairs: {len(event.drawn)} effects, {len(event.skipped)} pairs without"
-        case Reflected() if event.skipped:
-            return f"no reflection: {event.skipped}"
-        case Reflected():
-            return f"reflection: {len(event.changes)} changes proposed, {len(event.refused)} do not fit the schema"
-        case FinalistMeasured():
-            speedup = f", {times(event.speedup)} against the start" if event.speedup is not None else ""
-            told = event.rejected or (event.review if event.review != Review.NO_VETO else None)
-            return f"finalist: {event.verdict}{speedup}" + (f": {told}" if told else "")
-        case Finalized():
-            return str(event.status) + (f": {event.reason}" if event.reason else "")
-    return None
-
-
-def _beside(start: StartProfiled) -> str:
-    """`; attainable 182.9 us, PyTorch 174.1 us (eager)`; empty where nothing is known."""
-    told = [] if start.attainable_us is None else [f"attainable {start.attainable_us:.1f} us"]
-    if start.pytorch_us:
-        mode, us = min(start.pytorch_us.items(), key=lambda timed: timed[1])
-        told.append(f"PyTorch {us:.1f} us ({mode})")
-    return f"; {', '.join(told)}" if told else ""
-
-
 class PlainView:
     """One line per event, for logs and pipes; the current stage when no event comes for a while."""
 
     def __init__(self, console: Console, *, modelled: bool) -> None:
         self._console = console
-        self._modelled = modelled
+        self._lines = EventLines(modelled=modelled)
         self._heartbeat = Heartbeat(console)
 
     def __enter__(self) -> Self:
@@ -172,7 +92,7 @@ class PlainView:
 
     def emit(self, event: Event) -> None:
         """Print one event."""
-        text = describe(event, modelled=self._modelled)
+        text = self._lines.line(event)
         if text is not None:
             self._heartbeat.postpone()
             place = event.slot.removeprefix(event.problem).strip("/")
@@ -209,6 +129,7 @@ class LiveView:
         self._spending = spending
         self._seconds_left = seconds_left
         self._modelled = modelled
+        self._lines = EventLines(modelled=modelled)
         self._began = time.monotonic()
         self._stage = ""
         self._stage_began = self._began
@@ -230,7 +151,7 @@ class LiveView:
     def emit(self, event: Event) -> None:
         """Update the row of the event's problem."""
         row = self._rows[event.problem]
-        text = describe(event, modelled=self._modelled)
+        text = self._lines.line(event)
         if text is not None:
             row.doing = " ".join(text.split())
         match event:

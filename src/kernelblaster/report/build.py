@@ -8,6 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kernelblaster.records.layout import RunLayout
+from kernelblaster.records.run_record import read_record
 from kernelblaster.records.summary import RunSummary
 from kernelblaster.report.comparison import RunToCompare, make_comparison
 from kernelblaster.report.page import make_page
@@ -21,16 +22,19 @@ COMPARISON = "comparison.html"
 def write_report(summary: RunSummary, layout: RunLayout) -> Path:
     """Write the page of a run beside its other files; returns its path. Raises UsageError for a damaged outcome."""
     # A run may have been moved, or be looked at from elsewhere, since its summary was written.
-    records = [read_problem(row, layout.run.joinpath(*row.directory.parts[-2:])) for row in summary.problems]
-    return _written(layout.run / REPORT, "report.html.j2", make_page(summary, records))
+    islands = read_record(layout.record).config.search.islands if layout.record.exists() else None
+    places = [layout.run.joinpath(*row.directory.parts[-2:]) for row in summary.problems]
+    records = [read_problem(row, place, islands) for row, place in zip(summary.problems, places, strict=True)]
+    return _written(layout.run / REPORT, rendered("report.html.j2", make_page(summary, records)))
 
 
 def write_comparison(runs: Sequence[RunToCompare], path: Path) -> Path:
     """Write the page that compares runs; returns its path. Raises UsageError for runs on different devices."""
-    return _written(path, "comparison.html.j2", make_comparison(runs))
+    return _written(path, rendered("comparison.html.j2", make_comparison(runs)))
 
 
-def _written(path: Path, template: str, page: object) -> Path:
+def rendered(template: str, page: object) -> str:
+    """A page as HTML."""
     environment = Environment(
         loader=PackageLoader("kernelblaster.report"),
         autoescape=True,
@@ -38,5 +42,9 @@ def _written(path: Path, template: str, page: object) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    write_atomically(path, environment.get_template(template).render(page=page))
+    return environment.get_template(template).render(page=page)
+
+
+def _written(path: Path, html: str) -> Path:
+    write_atomically(path, html)
     return path

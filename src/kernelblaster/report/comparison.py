@@ -13,6 +13,7 @@ from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.errors import UsageError
 from kernelblaster.records.run_record import RunRecord
 from kernelblaster.records.summary import ProblemSummary, RunSummary
+from kernelblaster.report.costs import UNKNOWN, Cost
 from kernelblaster.report.scales import microseconds, times
 
 _LEAD = 1.01
@@ -72,9 +73,9 @@ class RunColumn:
     improved: str
     tokens: str
     dollars: str
-    per_tokens: str
-    """Logarithms of what replies brought, summed, in percent, per 1,000 tokens; recalled kernels cost none.
-    Told where the run searched no other problems, for its tokens are of all."""
+    per_doubling: str
+    """Tokens and dollars for each doubling of speed that replies brought; recalled kernels cost none.
+    Told where the run searched no other problems, for what it spent is of all."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def _mean_log(run: RunToCompare, problems: Sequence[str]) -> float:
 
 def _column(run: RunToCompare, shared: Sequence[str], mean: float, means: Sequence[float]) -> RunColumn:
     spent = run.summary.spending
-    tokens = spent.prompt_tokens + spent.completion_tokens
+    cost = Cost(spent.prompt_tokens + spent.completion_tokens, spent.dollars)
     searched = sum(math.log(run.rows[problem].searched_speedup) for problem in shared)
     improved = sum(row.status is OutcomeStatus.IMPROVED for row in run.summary.searched)
     return RunColumn(
@@ -138,16 +139,17 @@ def _column(run: RunToCompare, shared: Sequence[str], mean: float, means: Sequen
         mean=times(math.exp(mean)) if shared else "",
         best=bool(shared) and mean == max(means) and _leads([math.exp(one) for one in means]),
         improved=f"{improved} of {len(run.summary.searched)}",
-        tokens=f"{tokens / 1000:,.0f} k{', estimated' if spent.estimated else ''}",
-        dollars="price unknown" if spent.dollars is None else f"${spent.dollars:.2f}",
-        per_tokens=_per_tokens(searched, tokens, others=len(run.rows) - len(shared)) if shared else "",
+        tokens=f"{cost.tokens / 1000:,.0f} k{', estimated' if spent.estimated else ''}",
+        dollars=UNKNOWN if spent.dollars is None else f"${spent.dollars:.2f}",
+        per_doubling=_per_doubling(searched, cost, others=len(run.rows) - len(shared)) if shared else "",
     )
 
 
-def _per_tokens(searched: float, tokens: int, *, others: int) -> str:
+def _per_doubling(searched: float, cost: Cost, *, others: int) -> str:
     if others:
         return f"searched {others} more"
-    return f"{100 * searched / (tokens / 1000):.2f} %" if tokens else ""
+    each = cost.per_doubling(searched)
+    return each.told if each is not None else "no gain" if cost.tokens else ""
 
 
 def _lines(runs: Sequence[RunToCompare]) -> Iterator[ProblemLine]:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kernelblaster.knowledge.pairs import PairEffect
+from kernelblaster.report.costs import cost_of
 from kernelblaster.report.reading import ProblemRecord
 from kernelblaster.report.scales import times
 
@@ -45,8 +46,8 @@ def lessons_view(record: ProblemRecord) -> LessonsView | None:
     drawn = [one for event in record.lessons for one in event.drawn]
     prompts = [step.selected for step in record.steps if step.selected]
     shown = Counter(lesson for prompt in prompts for lesson in prompt.lessons)
-    tokens = sum(event.prompt_tokens + event.completion_tokens for event in record.lessons)
-    if not drawn and not tokens:
+    cost = cost_of(record.lessons)
+    if not drawn and not cost.tokens:
         return None
     effects = Counter(one.effect for one in drawn)
     counted = ", ".join(f"{effects[effect]} {effect}" for effect in PairEffect if effects[effect]) or "none drawn"
@@ -63,7 +64,7 @@ def lessons_view(record: ProblemRecord) -> LessonsView | None:
         for one in drawn
     ]
     return LessonsView(
-        told=f"{counted}, for {tokens:,} tokens; {with_any} of {len(prompts)} prompts showed lessons", rows=tuple(rows)
+        told=f"{counted}, for {cost.told}; {with_any} of {len(prompts)} prompts showed lessons", rows=tuple(rows)
     )
 
 

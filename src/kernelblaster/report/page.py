@@ -13,13 +13,15 @@ from kernelblaster.evaluation.results import Timing, Verdict
 from kernelblaster.records.baselines import BaselineRow
 from kernelblaster.records.summary import ProblemSummary, RunSummary
 from kernelblaster.report.code import Diff, HotKernel, hot_kernels, side_by_side
+from kernelblaster.report.costs import UNKNOWN, Cost, money
 from kernelblaster.report.counters import CounterRow, counters
 from kernelblaster.report.lessons import LessonsView, lessons_view
 from kernelblaster.report.packing import PackRoom, TextPack
-from kernelblaster.report.parts import PartRow, part_rows, parts_account
+from kernelblaster.report.part_rows import PartRow, SilentPart, part_rows, silent_parts
+from kernelblaster.report.parts import parts_account
 from kernelblaster.report.reading import ProblemRecord
 from kernelblaster.report.roofline import Roofline, roofline
-from kernelblaster.report.scales import microseconds, times
+from kernelblaster.report.scales import microseconds, short, times
 from kernelblaster.report.search_tree import SearchTree, search_tree
 from kernelblaster.report.steps import StepView, step_views
 from kernelblaster.report.sweeps import SweepView, sweep_views
@@ -55,6 +57,15 @@ class ResultRow:
     account: str
     """Where the speed-up came from, where a part of it was recalled; else empty."""
     verdicts: str
+    cost: Cost
+    """Of the replies of its steps."""
+    gain: float
+    """ln of the speed-up that they brought."""
+
+    @property
+    def each(self) -> Cost | None:
+        """For each doubling of speed; None where there was no gain."""
+        return self.cost.per_doubling(self.gain)
 
 
 @dataclass(frozen=True)
@@ -116,6 +127,8 @@ class Page:
     rows: tuple[ResultRow, ...]
     techniques: TechniqueTable | None
     parts: tuple[PartRow, ...]
+    silent: tuple[SilentPart, ...]
+    """Parts of the search without a line among `parts`."""
     problems: tuple[ProblemView, ...]
 
 
@@ -126,6 +139,7 @@ def make_page(summary: RunSummary, records: Sequence[ProblemRecord]) -> Page:
     rows = tuple(_row(record, best) for record in records)
     room = PackRoom()
     headline, told = _headline(summary, kind)
+    account = parts_account(records)
     return Page(
         summary=summary,
         kind=kind,
@@ -135,7 +149,8 @@ def make_page(summary: RunSummary, records: Sequence[ProblemRecord]) -> Page:
         tiles=tuple(_tiles(summary)),
         rows=rows,
         techniques=technique_table(records),
-        parts=part_rows(parts_account(records)),
+        parts=part_rows(account),
+        silent=silent_parts(account),
         problems=tuple(_problem(record, row, summary, room) for record, row in zip(records, rows, strict=True)),
     )
 
@@ -172,14 +187,17 @@ def _headline(summary: RunSummary, kind: str) -> tuple[str, str]:
 def _tiles(summary: RunSummary) -> list[Tile]:
     verdicts = sum((Counter(row.verdicts) for row in summary.problems), Counter[str]())
     spent = summary.spending
-    dollars = "price unknown" if spent.dollars is None else f"${spent.dollars:.2f}"
+    dollars = UNKNOWN if spent.dollars is None else f"${spent.dollars:.2f}"
     estimated = ", estimated" if spent.estimated else ""
     tokens = f"{(spent.prompt_tokens + spent.completion_tokens) / 1000:,.0f} k tokens{estimated}"
+    gain = sum(math.log(row.searched_speedup) for row in summary.searched)
+    each = Cost(spent.prompt_tokens + spent.completion_tokens, spent.dollars).per_doubling(gain)
     return [
         Tile(f"{verdicts.total()}", f"candidates judged, {verdicts[Verdict.CORRECT]} correct"),
         Tile(f"{sum(row.transitions for row in summary.problems)}", "steps"),
         Tile(f"{spent.calls}", f"model calls, {tokens}"),
         Tile(dollars, "spent: a recording answered" if summary.model_kind == ModelKind.RECORDED else "spent"),
+        *([Tile(f"{short(each.tokens)} tokens", f"per doubling of speed; {money(each.dollars)}")] if each else []),
     ]
 
 
@@ -215,6 +233,8 @@ def _row(record: ProblemRecord, best: float) -> ResultRow:
         told="" if row.status is OutcomeStatus.IMPROVED else row.reason,
         account=_account(row),
         verdicts=", ".join(f"{count} {name}" for name, count in sorted(row.verdicts.items())),
+        cost=sum((step.cost for step in record.steps), start=Cost()),
+        gain=math.log(row.searched_speedup),
     )
 
 

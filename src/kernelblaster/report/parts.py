@@ -1,4 +1,4 @@
-"""What parts of a search brought, per 1,000 tokens: the sweep, code memory, crossover, repairs, what was recalled.
+"""What parts of a search brought, and what that cost: sweep, code memory, archive, edits, pair lessons, recalled.
 
 The currency is by how much a step raised the fastest kernel of its search: ln of its gain over the start less that of
 the fastest before it, 0 where it was no faster. The sum over a search is the logarithm of what the search found. A step
@@ -12,13 +12,16 @@ a search without a part finds as much, only a search without it can say (`--abla
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelblaster.knowledge.pairs import PairEffect
+from kernelblaster.report.costs import Cost, cost_of
+from kernelblaster.report.islands import migrants
 from kernelblaster.report.reading import ProblemRecord, ReportedStep
 
 SEED = 20_261_124
@@ -33,16 +36,11 @@ class Part(StrEnum):
 
     CODE_MEMORY = "code memory"
     CROSSOVER = "crossover"
+    MIGRATION = "islands: migration"
     OTHER_PARENTS = "other parents"
+    EDITS = "replies as edits"
+    PAIR_LESSONS = "lessons from pairs"
     REPAIRS = "repairs"
-
-
-TOLD = {
-    Part.CODE_MEMORY: "the prompt showed a verified kernel of another problem",
-    Part.CROSSOVER: "the prompt showed a second fast kernel of this search",
-    Part.OTHER_PARENTS: "improved another kernel than the fastest",
-    Part.REPAIRS: "a first reply failed, and was repaired or not",
-}
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class StepAccount:
         raised: ln by which it raised the fastest kernel of its search.
         swept: of that, what the sweep brought over the values that were written.
         was_swept: whether variants were tried.
-        tokens: of its replies and their prompts.
+        cost: of its replies and their prompts.
         parts: that it had.
     """
 
@@ -61,7 +59,7 @@ class StepAccount:
     raised: float
     swept: float
     was_swept: bool
-    tokens: int
+    cost: Cost
     parts: frozenset[Part]
 
 
@@ -87,7 +85,7 @@ class PartAccount:
     steps: int
     problems: int
     raised: float
-    tokens: int
+    cost: Cost
     rate: Rate | None
 
 
@@ -114,66 +112,25 @@ class PartsAccount:
         swept: steps with a sweep; what they brought is the sweep's part alone.
         recalled: problems that began with a recalled kernel, and the ln that it brought, without tokens.
         contrasts: of parts that some step had.
+        edited: replies that were given as edits, and the share of their kernels' code that these wrote.
+        drawing: what drawing lessons from pairs cost beside the steps.
+        islands: that replies were spread over, the most of any search; None where none says it.
     """
 
     whole: PartAccount
     swept: PartAccount
     recalled: tuple[int, float]
     contrasts: tuple[PartContrast, ...]
-
-
-@dataclass(frozen=True)
-class PartRow:
-    """A line of the account, as a page tells it."""
-
-    part: str
-    told: str
-    steps: str
-    problems: str
-    gain: str
-    tokens: str
-    rate: str
-
-
-def part_rows(account: PartsAccount | None) -> tuple[PartRow, ...]:
-    """The account in lines; none where nothing was decided."""
-    if account is None:
-        return ()
-    rows = [_row("all replies", "", account.whole)]
-    problems, brought = account.recalled
-    if problems:
-        told = "verified before, in the knowledge base; not among the replies"
-        rows.append(PartRow("recalled kernels", told, "", str(problems), f"{100 * brought:.1f} %", "0", ""))
-    if account.swept.steps:
-        rows.append(_row("sweep", "of steps that declared tunables, the sweep's part of the gain", account.swept))
-    for one in account.contrasts:
-        rows.append(_row(one.part, TOLD[one.part], one.having))
-        rows.append(_row(f"without {one.part}", "other steps of the same problems", one.lacking))
-        if one.difference is not None:
-            rows.append(PartRow("", "the former less the latter", "", "", "", "", _told(one.difference)))
-    return tuple(rows)
-
-
-def _row(name: str, told: str, account: PartAccount) -> PartRow:
-    return PartRow(
-        part=name,
-        told=told,
-        steps=str(account.steps),
-        problems=str(account.problems),
-        gain=f"{100 * account.raised:.1f} %",
-        tokens=f"{account.tokens / 1000:,.1f} k",
-        rate=_told(account.rate) if account.rate else "",
-    )
-
-
-def _told(rate: Rate) -> str:
-    interval = "" if rate.low is None or rate.high is None else f" ({rate.low:.2f} to {rate.high:.2f})"
-    return f"{rate.value:.2f} %{interval}"
+    edited: tuple[int, float | None]
+    drawing: Cost
+    islands: int | None
 
 
 def parts_account(records: Sequence[ProblemRecord]) -> PartsAccount | None:
     """The account of searches; None where no step was decided."""
-    steps = [one for record in records for one in step_accounts(record)]
+    # Problems of a run share what they learn: a lesson that one of them drew is shown to the others.
+    drawn = frozenset(lesson for record in records for lesson in _drawn(record))
+    steps = [one for record in records for one in step_accounts(record, drawn)]
     if not steps:
         return None
     brought = [_recalled(record) for record in records]
@@ -182,11 +139,15 @@ def parts_account(records: Sequence[ProblemRecord]) -> PartsAccount | None:
         swept=_account([one for one in steps if one.was_swept], swept=True),
         recalled=(sum(gain > 0 for gain in brought), sum(brought)),
         contrasts=tuple(_contrast(steps, part) for part in Part if any(part in one.parts for one in steps)),
+        edited=_edited(records),
+        drawing=cost_of(event for record in records for event in record.lessons),
+        islands=max((record.islands for record in records if record.islands), default=None),
     )
 
 
-def step_accounts(record: ProblemRecord) -> list[StepAccount]:
-    """The decided steps of a search, in the order of their decisions."""
+def step_accounts(record: ProblemRecord, drawn: frozenset[str] = frozenset()) -> list[StepAccount]:
+    """The decided steps of a search, in the order of their decisions; `drawn` are ids of lessons from pairs."""
+    moved = migrants(record)
     recalled = record.recalled is not None and record.recalled.accepted
     best = _recalled(record)
     leaders = [(0.0, record.recalled.candidate if recalled and record.recalled else record.start)]
@@ -204,8 +165,8 @@ def step_accounts(record: ProblemRecord) -> list[StepAccount]:
                 raised=raised,
                 swept=min(raised, math.log(swept.gain)) if swept and swept.gain and swept.gain > 1 else 0.0,
                 was_swept=bool(swept and swept.points),
-                tokens=_tokens(step),
-                parts=_parts(record, step, fastest),
+                cost=step.cost,
+                parts=_parts(record, step) | _parts_by_context(step, fastest, drawn, moved),
             )
         )
         if raised > 0:
@@ -214,19 +175,46 @@ def step_accounts(record: ProblemRecord) -> list[StepAccount]:
     return found
 
 
-def _parts(record: ProblemRecord, step: ReportedStep, fastest: str | None) -> frozenset[Part]:
+def _parts(record: ProblemRecord, step: ReportedStep) -> frozenset[Part]:
+    """Those that the step itself tells."""
+    judged = step.last.generated if step.last else None
     had = {
         Part.CODE_MEMORY: step.selected is not None and step.selected.core is not None,
         Part.CROSSOVER: step.slot in record.crossovers,
-        Part.OTHER_PARENTS: bool(step.parent) and step.parent != fastest,
+        Part.EDITS: judged is not None and judged.edits > 0,
         Part.REPAIRS: len(step.attempts) > 1,
     }
     return frozenset(part for part, having in had.items() if having)
 
 
-def _tokens(step: ReportedStep) -> int:
-    replies = [attempt.generated for attempt in step.attempts if attempt.generated is not None]
-    return sum(reply.prompt_tokens + reply.completion_tokens for reply in replies)
+def _parts_by_context(
+    step: ReportedStep, fastest: str | None, drawn: frozenset[str], moved: frozenset[str]
+) -> frozenset[Part]:
+    """Those that what led, was drawn and had moved when the step began tells."""
+    had = {
+        Part.MIGRATION: step.slot in moved,
+        Part.OTHER_PARENTS: bool(step.parent) and step.parent != fastest,
+        Part.PAIR_LESSONS: step.selected is not None and not drawn.isdisjoint(step.selected.lessons),
+    }
+    return frozenset(part for part, having in had.items() if having)
+
+
+def _drawn(record: ProblemRecord) -> Iterator[str]:
+    """Ids of lessons that a pair of this search speaks for, or against; a refused one may name a curated lesson."""
+    for event in record.lessons:
+        yield from (one.lesson for one in event.drawn if one.lesson and one.effect is not PairEffect.REFUSED)
+
+
+def _edited(records: Sequence[ProblemRecord]) -> tuple[int, float | None]:
+    replies = [
+        attempt.generated
+        for record in records
+        for step in record.steps
+        for attempt in step.attempts
+        if attempt.generated is not None and attempt.generated.edits > 0
+    ]
+    shares = [reply.written_share for reply in replies if reply.written_share is not None]
+    return len(replies), sum(shares) / len(shares) if shares else None
 
 
 def _recalled(record: ProblemRecord) -> float:
@@ -247,7 +235,7 @@ def _account(steps: Sequence[StepAccount], *, swept: bool = False) -> PartAccoun
         steps=len(steps),
         problems=len({one.problem for one in steps}),
         raised=sum(gains),
-        tokens=sum(one.tokens for one in steps),
+        cost=sum((one.cost for one in steps), start=Cost()),
         rate=_rate(steps, swept=swept),
     )
 
@@ -285,5 +273,5 @@ def _by_problem(
     gains, tokens = np.zeros(len(problems)), np.zeros(len(problems))
     for one in steps:
         gains[place[one.problem]] += 100 * (one.swept if swept else one.raised)
-        tokens[place[one.problem]] += one.tokens / 1000
+        tokens[place[one.problem]] += one.cost.tokens / 1000
     return gains, tokens

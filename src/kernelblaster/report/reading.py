@@ -33,6 +33,7 @@ from kernelblaster.records.journal import read_events
 from kernelblaster.records.layout import JOURNAL
 from kernelblaster.records.rows import read_outcome
 from kernelblaster.records.summary import ProblemSummary
+from kernelblaster.report.costs import Cost, cost_of
 
 Kind = TypeVar("Kind")
 
@@ -89,6 +90,25 @@ class ReportedStep:
         return self.attempts[-1] if self.attempts else None
 
     @property
+    def technique(self) -> str:
+        """What was done, as far as detectors confirm it; in journals that lack that, what was asked for."""
+        return self.credited.credited if self.credited else self._asked
+
+    @property
+    def technique_told(self) -> str:
+        """What was done; where another technique was asked for, both."""
+        return self.credited.told if self.credited else self._asked
+
+    @property
+    def _asked(self) -> str:
+        return self.decided.technique if self.decided else self.selected.technique if self.selected else ""
+
+    @property
+    def cost(self) -> Cost:
+        """Of its replies and their prompts."""
+        return cost_of(attempt.generated for attempt in self.attempts if attempt.generated is not None)
+
+    @property
     def candidate(self) -> str | None:
         """SHA-256 of the source that the step was decided on."""
         last = self.last
@@ -113,6 +133,8 @@ class ProblemRecord:
         lessons: drawn from measured pairs, by generation or round.
         recalled: the kernel of the knowledge base that the search began with or refused; None where there was none.
         crossovers: slots of steps whose prompt showed a second kernel of the search.
+        handed: what the archive handed out, generation by generation; none where chains of steps were searched.
+        islands: that replies were spread over; None where that is not known.
     """
 
     row: ProblemSummary
@@ -127,6 +149,8 @@ class ProblemRecord:
     lessons: tuple[LessonsDrawn, ...] = ()
     recalled: Recalled | None = None
     crossovers: frozenset[str] = frozenset()
+    handed: tuple[HandedOut, ...] = ()
+    islands: int | None = None
 
     @property
     def anchor(self) -> str:
@@ -146,13 +170,20 @@ class ProblemRecord:
             return None
 
 
-def read_problem(row: ProblemSummary, directory: Path) -> ProblemRecord:
-    """Read the search of a problem that lies in `directory`. Raises UsageError for a damaged outcome."""
+def read_problem(row: ProblemSummary, directory: Path, islands: int | None = None) -> ProblemRecord:
+    """Read the search of a problem that lies in `directory`. Raises UsageError for a damaged outcome.
+
+    Args:
+        row: of the run's summary.
+        directory: of the problem in the run.
+        islands: that replies were spread over, as the run was set; None where that is not known.
+    """
     journal = directory / JOURNAL
     # An event that a start after a kill told again is there twice.
     told = {event.identity: event for event in reversed(read_events(journal) if journal.exists() else [])}
     events = list(reversed(told.values()))
     outcome, recalled = read_outcome(directory), _last(events, Recalled)
+    handed = tuple(event for event in events if isinstance(event, HandedOut))
     rounds = {event.round: event.incumbent for event in events if isinstance(event, RoundStarted)}
     return ProblemRecord(
         row=row,
@@ -166,14 +197,19 @@ def read_problem(row: ProblemSummary, directory: Path) -> ProblemRecord:
         baseline=find_baseline(directory),
         lessons=tuple(event for event in events if isinstance(event, LessonsDrawn)),
         recalled=recalled,
-        crossovers=frozenset(slot for event in events if isinstance(event, HandedOut) for slot in _crossed(row, event)),
+        crossovers=frozenset(slot for event in handed for slot in _crossed(row, event)),
+        handed=handed,
+        islands=islands,
     )
 
 
+def allocated_slot(problem: str, handed: HandedOut, index: int) -> str:
+    """Slot of the step that a generation hands to a reply."""
+    return f"{problem}/r{handed.round}/rollout-{index}/step-{handed.generation}"
+
+
 def _crossed(row: ProblemSummary, handed: HandedOut) -> Iterator[str]:
-    for one in handed.allocations:
-        if one.donor is not None:
-            yield f"{row.problem}/r{handed.round}/rollout-{one.index}/step-{handed.generation}"
+    return (allocated_slot(row.problem, handed, one.index) for one in handed.allocations if one.donor is not None)
 
 
 def steps_of(events: Sequence[Event]) -> Iterator[ReportedStep]:

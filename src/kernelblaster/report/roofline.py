@@ -133,9 +133,7 @@ def _time(evaluation: Evaluation) -> str:
 
 def _title(record: ProblemRecord, sha256: str) -> str:
     evaluation = record.evaluations[sha256]
-    techniques = [
-        step.selected.technique for step in record.steps if step.candidate == sha256 and step.selected is not None
-    ]
+    techniques = [step.technique_told for step in record.steps if step.candidate == sha256]
     recalled = record.recalled is not None and record.recalled.candidate == sha256
     names = ", ".join(dict.fromkeys(techniques)) or (RECALLED if recalled else "start")
     how = "modelled" if evaluation.timing and evaluation.timing.modelled else "measured"

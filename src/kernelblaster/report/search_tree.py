@@ -10,13 +10,8 @@ from kernelblaster.agent.events import Recalled
 from kernelblaster.evaluation.results import Decision, Verdict
 from kernelblaster.report.reading import ProblemRecord, ReportedStep
 from kernelblaster.report.scales import times
+from kernelblaster.report.tree_layout import ROOT, Grid, Place, figure_of_dot, figure_of_edge
 from kernelblaster.report.winning_path import winning_steps
-
-LANE, LEFT, TOP = 34.0, 74.0, 30.0
-WIDTH = 1120.0
-"""Wanted; the tree of a long search is wider, and scrolls."""
-NARROWEST, WIDEST = 74.0, 180.0
-"""Of a column, one for each step."""
 
 
 class StepEnding(StrEnum):
@@ -47,14 +42,23 @@ def outcome_of(step: ReportedStep) -> StepEnding:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A text that ends at a place; empty where there is nothing to tell."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
 class Dot:
     """A step of the tree, in pixels."""
 
     x: float
     y: float
     outcome: StepEnding
-    label: str
-    """Gain over the start where the step was accepted, else empty."""
+    figure: Figure
+    """Gain over the start where the step was accepted."""
     title: str
     anchor: str
     best: bool
@@ -66,8 +70,19 @@ class Edge:
     """From a kernel to what was made of it."""
 
     path: str
+    figure: Figure
+    """Gain over the kernel that it leaves, of candidates that were timed."""
     best: bool
     accepted: bool
+
+
+@dataclass(frozen=True)
+class Root:
+    """The kernel that a round began on."""
+
+    x: float
+    y: float
+    name: Figure
 
 
 @dataclass(frozen=True)
@@ -84,8 +99,7 @@ class SearchTree:
 
     width: float
     height: float
-    roots: tuple[tuple[float, float, str], ...]
-    """Of each round: place and name of the kernel it began on."""
+    roots: tuple[Root, ...]
     lanes: tuple[Lane, ...]
     dots: tuple[Dot, ...]
     edges: tuple[Edge, ...]
@@ -116,9 +130,9 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
     best = frozenset(step.slot for step in winning_steps(record.final, record.steps))
     above = int(record.recalled is not None)
     longest = above + max((step.number for step in record.steps), default=0)
-    grid = _Grid(min(WIDEST, max(NARROWEST, (WIDTH - LEFT - 116) / longest)), above)
+    grid = Grid(longest, above)
     recalled = _recalled(record, grid, best)
-    roots: dict[str, tuple[float, float]] = {}
+    roots: dict[str, Place] = {}
     made = _places(rollouts, grid)
     lanes, dots, edges = list(recalled.lanes), list(recalled.dots), list(recalled.edges)
     for number, (name, steps) in enumerate(rollouts.items()):
@@ -126,26 +140,27 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
         round_name = name.split("/")[0]
         lanes.append(Lane(y, name.replace("/rollout-", " · ")))
         began = recalled.places.get(_begun_on(record, round_name) or "")
-        root = began or roots.setdefault(round_name, (LEFT + 26, y))
+        root = began or roots.setdefault(round_name, (ROOT, y))
         # A rollout goes on from its own copy of a kernel, also where another made the same.
-        own: dict[str, tuple[float, float]] = {}
+        own: dict[str, Place] = {}
         for step in steps:
-            x = grid.x(step.number)
-            outcome = outcome_of(step)
+            place = (grid.x(step.number), y)
             on_way = step.slot in best
             accepted = step.decided is not None and step.decided.accepted
             parent = own.get(step.parent) or made.get((round_name, step.parent), root)
-            edges.append(Edge(_curve(parent, (x, y)), on_way, accepted))
+            edges.append(_edge(grid, (parent, place), _speedup(step), best=on_way, accepted=accepted))
             if accepted and step.candidate:
-                own[step.candidate] = (x, y)
+                own[step.candidate] = place
             gain = times(step.decided.gain) if step.decided and accepted else ""
-            dots.append(Dot(x, y, outcome, gain, _title(step), step_anchor(record.anchor, step), on_way))
+            figure = Figure(*figure_of_dot(place), gain)
+            dots.append(Dot(*place, outcome_of(step), figure, _title(step), step_anchor(record.anchor, step), on_way))
     # What leads to the final kernel lies on top.
     edges.sort(key=lambda edge: (edge.best, edge.accepted))
+    width, height = grid.size(len(rollouts))
     return SearchTree(
-        width=round(LEFT + grid.column * longest + 116),
-        height=TOP + LANE * (len(rollouts) + above),
-        roots=(*recalled.roots, *((*place, _root_name(record, name)) for name, place in roots.items())),
+        width=width,
+        height=height,
+        roots=(*recalled.roots, *(_root(place, _root_name(record, name)) for name, place in roots.items())),
         lanes=tuple(lanes),
         dots=tuple(dots),
         edges=tuple(edges),
@@ -153,20 +168,19 @@ def search_tree(record: ProblemRecord) -> SearchTree | None:
     )
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Where steps lie. `above` is the number of lanes, and of columns, before those of rollouts."""
+def _root(place: Place, name: str) -> Root:
+    return Root(*place, Figure(*figure_of_dot(place), name))
 
-    column: float
-    above: int
 
-    def x(self, number: int) -> float:
-        """Of the step with this number."""
-        return round(LEFT + 26 + self.column * (number + self.above), 1)
+def _edge(grid: Grid, ends: tuple[Place, Place], speedup: float | None, *, best: bool, accepted: bool) -> Edge:
+    told = times(speedup) if speedup is not None else ""
+    return Edge(grid.path(*ends), Figure(*figure_of_edge(ends[1]), told), best, accepted)
 
-    def y(self, lane: int) -> float:
-        """Of a rollout, counted from 0."""
-        return TOP + LANE * (lane + self.above)
+
+def _speedup(step: ReportedStep) -> float | None:
+    """Against its parent; None where it was not timed."""
+    judged = step.last.evaluated if step.last else None
+    return judged.speedup if judged else None
 
 
 @dataclass(frozen=True)
@@ -176,25 +190,26 @@ class _RecalledLane:
     lanes: tuple[Lane, ...] = ()
     dots: tuple[Dot, ...] = ()
     edges: tuple[Edge, ...] = ()
-    roots: tuple[tuple[float, float, str], ...] = ()
-    places: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    roots: tuple[Root, ...] = ()
+    places: Mapping[str, Place] = field(default_factory=dict)
     """Where start and kernel lie: rounds that began on either branch off there."""
 
 
-def _recalled(record: ProblemRecord, grid: _Grid, best: frozenset[str]) -> _RecalledLane:
+def _recalled(record: ProblemRecord, grid: Grid, best: frozenset[str]) -> _RecalledLane:
     known = record.recalled
     if known is None:
         return _RecalledLane()
-    start, place = (LEFT + 26, grid.y(-1)), (grid.x(0), grid.y(-1))
+    start, place = (ROOT, grid.y(-1)), (grid.x(0), grid.y(-1))
     went_on = any(step.slot in best and step.parent == known.candidate for step in record.steps)
     on_way = known.accepted and (record.final == known.candidate or went_on)
     gain = times(known.speedup) if known.accepted and known.speedup else ""
+    figure = Figure(*figure_of_dot(place), gain)
     title = f"recalled from the knowledge base ({known.core})\n{recalled_told(known)}"
     return _RecalledLane(
         lanes=(Lane(place[1], "recalled"),),
-        dots=(Dot(*place, recalled_ending(known), gain, title, recalled_anchor(record.anchor), on_way),),
-        edges=(Edge(_curve(start, place), on_way, known.accepted),),
-        roots=((*start, "start"),),
+        dots=(Dot(*place, recalled_ending(known), figure, title, recalled_anchor(record.anchor), on_way),),
+        edges=(_edge(grid, (start, place), known.speedup, best=on_way, accepted=known.accepted),),
+        roots=(_root(start, "start"),),
         places={known.start: start, known.candidate: place},
     )
 
@@ -216,9 +231,9 @@ def _begun_on(record: ProblemRecord, round_name: str) -> str | None:
     return record.rounds.get(int(round_name[1:]) if round_name[1:].isdigit() else 1, record.start)
 
 
-def _places(rollouts: Mapping[str, Sequence[ReportedStep]], grid: _Grid) -> dict[tuple[str, str], tuple[float, float]]:
+def _places(rollouts: Mapping[str, Sequence[ReportedStep]], grid: Grid) -> dict[tuple[str, str], Place]:
     """Round and kernel -> where it was first accepted in that round: what was made of it branches off there."""
-    places: dict[tuple[str, str], tuple[float, float]] = {}
+    places: dict[tuple[str, str], Place] = {}
     accepted = [
         (step.number, grid.y(lane), name.split("/")[0], step)
         for lane, (name, steps) in enumerate(rollouts.items())
@@ -234,18 +249,10 @@ def _root_name(record: ProblemRecord, round_name: str) -> str:
     return "start" if _begun_on(record, round_name) == record.start else "best so far"
 
 
-def _curve(begin: tuple[float, float], end: tuple[float, float]) -> str:
-    (x0, y0), (x1, y1) = begin, end
-    if y0 == y1:
-        return f"M{x0:g} {y0:g}H{x1:g}"
-    bend = min(x0 + 44, x1)
-    return f"M{x0:g} {y0:g}C{bend:g} {y0:g} {x0:g} {y1:g} {bend:g} {y1:g}H{x1:g}"
-
-
 def _title(step: ReportedStep) -> str:
     lines = [f"{step.rollout}, step {step.number}"]
-    if step.selected:
-        lines.append(f"{step.selected.state} → {step.selected.technique}")
+    state = step.selected.state if step.selected else ""
+    lines.append(" → ".join(filter(None, (state, step.technique_told))))
     judged = step.last.evaluated if step.last else None
     if judged and judged.speedup is not None:
         lines.append(f"{judged.verdict}, {times(judged.speedup)} against its parent: {judged.decision}")
@@ -253,4 +260,4 @@ def _title(step: ReportedStep) -> str:
         lines.append(f"{judged.verdict}: {judged.reason}"[:200])
     elif step.last and step.last.generated and step.last.generated.reason:
         lines.append(step.last.generated.reason[:200])
-    return "\n".join(lines)
+    return "\n".join(filter(None, lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -46,7 +47,9 @@ class StepView:
     Attributes:
         number: of the step in its rollout; 0 for a recalled kernel, which no step made.
         result: the speed-up, or how it failed, in a word.
-        credit: the technique that was credited, where it is not the one that was asked for, and what was refuted.
+        technique: what was done, and what was asked for where that is another.
+        refuted: what its source claims and its machine code does not have.
+        cost: of its replies, and per doubling of speed where it was accepted.
     """
 
     anchor: str
@@ -59,7 +62,8 @@ class StepView:
     state: str
     evidence: str
     expected: str
-    credit: str
+    refuted: str
+    cost: str
     attempts: tuple[AttemptView, ...]
 
 
@@ -82,14 +86,14 @@ def _recalled(record: ProblemRecord, known: Recalled, pack: TextPack) -> StepVie
         state="",
         evidence="",
         expected="",
-        credit="",
+        refuted="",
+        cost="",
         attempts=(AttemptView(known.core, known.verdict, known.reason or recalled_told(known), texts),),
     )
 
 
 def _view(record: ProblemRecord, step: ReportedStep, pack: TextPack) -> StepView:
     judged = step.last.evaluated if step.last else None
-    technique = step.decided.technique if step.decided else step.selected.technique if step.selected else ""
     stated = step.last.generated.stated_speedup if step.last and step.last.generated else None
     if judged and judged.speedup is not None:
         result = times(judged.speedup)
@@ -99,25 +103,33 @@ def _view(record: ProblemRecord, step: ReportedStep, pack: TextPack) -> StepView
         anchor=step_anchor(record.anchor, step),
         rollout=step.rollout.replace("/rollout-", " · "),
         number=step.number,
-        technique=technique,
+        technique=step.technique_told,
         outcome=outcome_of(step),
         result=result,
         time=f"{microseconds(judged.median_us)} µs" if judged and judged.median_us is not None else "",
         state=step.classified.state if step.classified else "",
         evidence="; ".join(step.classified.evidence) if step.classified else "",
         expected=times(stated) if stated else "",
-        credit=_credit(step),
+        refuted=_refuted(step),
+        cost=_cost(step),
         attempts=tuple(_attempt(record, number, attempt, pack) for number, attempt in enumerate(step.attempts)),
     )
 
 
-def _credit(step: ReportedStep) -> str:
+def _refuted(step: ReportedStep) -> str:
     found = step.credited
-    if found is None:
+    return ", ".join(found.refuted) if found is not None and found.machine_code else ""
+
+
+def _cost(step: ReportedStep) -> str:
+    """A step that was not accepted has brought nothing that a doubling could be counted in."""
+    cost, judged = step.cost, step.last.evaluated if step.last else None
+    if not cost.tokens:
         return ""
-    told = [f"credited: {found.credited}"] if found.credited != found.asked else []
-    told += [f"not in the machine code: {', '.join(found.refuted)}"] if found.refuted and found.machine_code else []
-    return "; ".join(told)
+    accepted = step.decided is not None and step.decided.accepted
+    gain = math.log(judged.speedup) if accepted and judged is not None and judged.speedup else 0.0
+    each = cost.per_doubling(gain)
+    return f"{cost.told}; per doubling of speed: {each.told}" if each is not None else cost.told
 
 
 def _attempt(record: ProblemRecord, number: int, attempt: ReportedAttempt, pack: TextPack) -> AttemptView:

@@ -1,12 +1,14 @@
-"""What each technique brought, over all problems of the page."""
+"""What each technique brought where it was done, over all problems of the page, and how often it was asked for."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernelblaster.agent.events import Decided
 from kernelblaster.evaluation.results import Verdict
-from kernelblaster.report.reading import ProblemRecord
+from kernelblaster.report.reading import ProblemRecord, ReportedStep
 from kernelblaster.report.scales import LogScale, Tick, around, times
 from kernelblaster.report.search_tree import StepEnding, outcome_of, step_anchor
 
@@ -25,12 +27,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class TechniqueRow:
-    """A technique: how often it was tried, how often it was right and faster, and every speed-up it had."""
+    """A technique: how often it was asked for and done, how often right and faster, and every speed-up it had."""
 
     name: str
     states: str
-    """Bottlenecks it was chosen for."""
-    tried: int
+    """Bottlenecks of the kernels that it was done on."""
+    asked: int
+    done: int
+    """How often, whatever was asked for; all that follows is of these."""
     correct: int
     accepted: int
     best: str
@@ -42,6 +46,8 @@ class TechniqueTable:
     """All techniques, the best first."""
 
     rows: tuple[TechniqueRow, ...]
+    undone: tuple[tuple[str, int], ...]
+    """Techniques that were asked for and never done, and how often."""
     ticks: tuple[Tick, ...]
     one: float
     """Where a speed-up of 1 lies."""
@@ -61,53 +67,51 @@ class _Tried:
 
 def technique_table(records: Sequence[ProblemRecord]) -> TechniqueTable | None:
     """The table; None when nothing was decided."""
-    tried: dict[str, list[_Tried]] = {}
+    done: dict[str, list[_Tried]] = {}
+    asked: Counter[str] = Counter()
     for record in records:
-        for technique, one in _tried(record):
-            tried.setdefault(technique, []).append(one)
-    if not tried:
+        for step in record.steps:
+            if step.decided is not None:
+                asked[step.decided.technique] += 1
+                done.setdefault(step.technique, []).append(_tried(record, step, step.decided))
+    if not done:
         return None
-    speedups = [one.speedup for all_of in tried.values() for one in all_of if one.speedup]
+    speedups = [one.speedup for all_of in done.values() for one in all_of if one.speedup]
     low, high = around([*speedups, 1.0], 1.25)
     scale = LogScale(low, high, MARGIN, WIDTH - MARGIN)
-    rows = sorted(tried.items(), key=lambda item: -max((one.speedup or 0.0) for one in item[1]))
+    rows = sorted(done.items(), key=lambda item: -max((one.speedup or 0.0) for one in item[1]))
     return TechniqueTable(
-        rows=tuple(_row(name, all_of, scale) for name, all_of in rows),
+        rows=tuple(_row(name, asked[name], all_of, scale) for name, all_of in rows),
+        undone=tuple((name, count) for name, count in asked.most_common() if name not in done),
         ticks=tuple(scale.ticks(5, "×")),  # noqa: RUF001
         one=scale(1.0),
     )
 
 
-def _tried(record: ProblemRecord) -> list[tuple[str, _Tried]]:
-    found = []
-    for step in record.steps:
-        judged = step.last.evaluated if step.last else None
-        if step.decided is None:
-            continue
-        outcome = outcome_of(step)
-        told = f"{times(judged.speedup)} {judged.decision}" if judged and judged.speedup else outcome
-        one = _Tried(
-            state=step.selected.state if step.selected else "",
-            verdict=judged.verdict if judged else "",
-            speedup=judged.speedup if judged else None,
-            accepted=step.decided.accepted,
-            outcome=outcome,
-            title=f"{record.row.problem} {step.rollout} step {step.number}: {told}",
-            anchor=step_anchor(record.anchor, step),
-        )
-        # What was done, as far as detectors confirm it; journals of earlier versions hold what was asked for alone.
-        found.append((step.credited.credited if step.credited else step.decided.technique, one))
-    return found
+def _tried(record: ProblemRecord, step: ReportedStep, decided: Decided) -> _Tried:
+    judged = step.last.evaluated if step.last else None
+    outcome = outcome_of(step)
+    told = f"{times(judged.speedup)} {judged.decision}" if judged and judged.speedup else outcome
+    return _Tried(
+        state=step.selected.state if step.selected else "",
+        verdict=judged.verdict if judged else "",
+        speedup=judged.speedup if judged else None,
+        accepted=decided.accepted,
+        outcome=outcome,
+        title=f"{record.row.problem} {step.rollout} step {step.number}: {told}\n{step.technique_told}",
+        anchor=step_anchor(record.anchor, step),
+    )
 
 
-def _row(name: str, tried: list[_Tried], scale: LogScale) -> TechniqueRow:
-    speedups = [one.speedup for one in tried if one.speedup]
+def _row(name: str, asked: int, done: list[_Tried], scale: LogScale) -> TechniqueRow:
+    speedups = [one.speedup for one in done if one.speedup]
     return TechniqueRow(
         name=name,
-        states=", ".join(dict.fromkeys(one.state for one in tried if one.state)),
-        tried=len(tried),
-        correct=sum(one.verdict == Verdict.CORRECT for one in tried),
-        accepted=sum(one.accepted for one in tried),
+        states=", ".join(dict.fromkeys(one.state for one in done if one.state)),
+        asked=asked,
+        done=len(done),
+        correct=sum(one.verdict == Verdict.CORRECT for one in done),
+        accepted=sum(one.accepted for one in done),
         best=times(max(speedups)) if speedups else "",
-        trials=tuple(Trial(scale(one.speedup), one.outcome, one.title, one.anchor) for one in tried if one.speedup),
+        trials=tuple(Trial(scale(one.speedup), one.outcome, one.title, one.anchor) for one in done if one.speedup),
     )

@@ -54,8 +54,7 @@ def _edges(record: ProblemRecord) -> Iterator[PathStep]:
     for step in steps:
         judged = step.last.evaluated if step.last else None
         gained = f"{times(judged.speedup)} against its parent" if judged and judged.speedup is not None else ""
-        technique = step.credited.credited if step.credited else step.selected.technique if step.selected else ""
-        told = ", ".join(filter(None, (technique, gained)))
+        told = ", ".join(filter(None, (step.technique_told, gained)))
         yield from _edge(record, step.place, told, (step.parent, step.candidate))
 
 

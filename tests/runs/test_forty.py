@@ -247,6 +247,11 @@ def test_rows_of_the_archived_run(place: Path) -> None:
     rows = {one.name: one for one in rows_of([layout_of(place)])}
     assert set(rows) == set(NAMES)
     assert rows["level1/036"].ended
-    assert rows["level1/036"].ratio == pytest.approx(3369.216 / 1821.5, rel=1e-3)
+    assert rows["level1/042"].ratio == pytest.approx(4440.6 / 519.2, rel=1e-3)
+    norm = rows["level1/036"]
+    assert two_sittings(norm) == pytest.approx(1814.0 / 1821.5, rel=1e-3)
+    assert norm.near is not None
+    assert norm.ratio == norm.near.ratio.speedup, "what was timed in turns counts"
+    assert not norm.faster
     assert rows["level1/001"].replies >= 1
     assert all(one.pytorch_us for one in rows.values())

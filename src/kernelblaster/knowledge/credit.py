@@ -50,8 +50,8 @@ _BY_LEVEL = (
 effects."""
 _ON_TENSOR_CORES = frozenset(_BY_LEVEL[0])
 _SIDE_EFFECT = (len(_BY_LEVEL), 0)
-_PLACES = {sign: (level, place) for level, signs in enumerate(_BY_LEVEL) for place, sign in enumerate(signs)}
-REBUILT = _ON_TENSOR_CORES | frozenset(_BY_LEVEL[1][:4])
+_RANKS = {sign: (level, place) for level, signs in enumerate(_BY_LEVEL) for place, sign in enumerate(signs)}
+REBUILT = _ON_TENSOR_CORES | {Feature.TMA_LOAD, Feature.DISTRIBUTED_SHARED, Feature.GRID_SYNC, Feature.SET_REGISTERS}
 """Features that a kernel is built around."""
 _GROWTH = 2
 """Times as many instructions from which a kernel does much more of something."""
@@ -169,8 +169,9 @@ def done_technique(
     """The technique that a candidate is credited to: the one of whose signs the most telling shows (see the module).
 
     On one level what was asked for comes first, then what the reply declared, then the one that changes a kernel most.
-    A technique without signs cannot be confirmed: it counts as asked, or as declared where the reply declares others
-    alone, unless something else shows that was declared, or the kernel was rebuilt on other hardware (`REBUILT`).
+    A technique without signs, an algorithm for one, cannot be confirmed. It counts as asked, or as declared where the
+    reply declares others alone, unless the kernel was rebuilt on other hardware (`REBUILT`) or something shows that was
+    declared, too: anything where the reply does not declare what was asked for, else more than a side effect.
 
     Args:
         asked: by the prompt.
@@ -183,25 +184,25 @@ def done_technique(
     signed = asked in techniques and bool(techniques[asked].signs)
     named = (asked, *declared) if signed else declared
     showing = [name for name in named if _shows(techniques[name], gained | more)]
-    telling = gained if signed or showing else gained & REBUILT
-    showing += sorted(_unmistakable(telling, techniques), key=lambda name: (_place(techniques[name], gained), name))
+    if not signed and asked in declared:
+        showing = [name for name in showing if _rank(techniques[name], gained) < _SIDE_EFFECT]
+    telling = gained if signed else gained & REBUILT
+    showing += sorted(_unasked(telling, techniques), key=lambda name: (_rank(techniques[name], gained), name))
     if showing:
-        return min(showing, key=lambda name: _place(techniques[name], gained)[0])
+        return min(showing, key=lambda name: _rank(techniques[name], gained)[0])
     if signed:
         return FREE_FORM
     return asked if asked in declared else next((name for name in declared if not techniques[name].signs), asked)
 
 
-def _unmistakable(gained: Set[Feature], techniques: Mapping[str, TechniqueEntry]) -> list[str]:
+def _unasked(gained: Set[Feature], techniques: Mapping[str, TechniqueEntry]) -> list[str]:
     """Techniques that show without having been named: by more than side effects."""
-    return [
-        name for name, entry in techniques.items() if _shows(entry, gained) and _place(entry, gained) < _SIDE_EFFECT
-    ]
+    return [name for name, entry in techniques.items() if _shows(entry, gained) and _rank(entry, gained) < _SIDE_EFFECT]
 
 
-def _place(technique: TechniqueEntry, gained: Set[Feature]) -> tuple[int, int]:
+def _rank(technique: TechniqueEntry, gained: Set[Feature]) -> tuple[int, int]:
     """Level, and place on it, of the most telling of a technique's signs that a kernel gained."""
-    return min((_PLACES.get(sign, _SIDE_EFFECT) for sign in technique.signs if sign in gained), default=_SIDE_EFFECT)
+    return min((_RANKS.get(sign, _SIDE_EFFECT) for sign in technique.signs if sign in gained), default=_SIDE_EFFECT)
 
 
 def _shows(technique: TechniqueEntry, gained: Set[Feature]) -> bool:

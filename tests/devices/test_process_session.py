@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +20,7 @@ from kernelblaster.devices.harness.process import HarnessProcess
 from kernelblaster.devices.harness.session import ProcessSession, VariantsProcess
 from kernelblaster.errors import DeviceError, DeviceMemoryFull
 from kernelblaster.evaluation.inputs.perturbations import apply_perturbation
+from kernelblaster.sandbox.isolation import FileView
 from kernelblaster.sandbox.process import Scratch
 
 
@@ -271,16 +274,30 @@ def test_a_program_that_dies_early_is_not_waited_for(host_build: Build, make_job
 def test_a_harness_that_fails_before_it_has_a_candidate_is_nobodys_failure(
     host_build: Build, make_job: MakeJob, script: str, timeout_s: float
 ) -> None:
-    if host_build.library is None:
-        pytest.skip("its candidate is in the program from the start")
-    with Scratch(host_build.program.parent) as folder:
+    with harness_that(script, host_build) as build, pytest.raises(DeviceError):
+        session(build, make_job(), timeout_s).__enter__()
+
+
+def test_a_harness_that_is_lost_once_is_started_once_more(host_build: Build, make_job: MakeJob) -> None:
+    job, program = make_job(), host_build.program
+    script = f'[ -e "$0.again" ] && exec {program}; : > "$0.again"; kill -9 $$'
+    with harness_that(script, host_build) as build:
+        view = FileView(writable=(build.program.parent,), readable=(program,))
+        with ProcessSession(build, job, view=view, limits=LIMITS, timeout_s=10) as running:
+            running.call(0)
+    np.testing.assert_array_equal(output_of(job), expected(job))
+
+
+@contextlib.contextmanager
+def harness_that(script: str, build: Build) -> Iterator[Build]:
+    """The build with a harness that is a shell script; skips where the candidate is in the program from the start."""
+    if build.library is None:
+        pytest.skip("its candidate is in the program")
+    with Scratch(build.program.parent) as folder:
         program = folder / "harness"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
-        harness = dataclasses.replace(host_build.harness, program=program)
-        build = dataclasses.replace(host_build, program=program, harness=harness)
-        with pytest.raises(DeviceError):
-            session(build, make_job(), timeout_s).__enter__()
+        yield dataclasses.replace(build, program=program, harness=dataclasses.replace(build.harness, program=program))
 
 
 def test_what_a_killed_process_left_beside_a_program_goes_after_a_day(host_build: Build, make_job: MakeJob) -> None:

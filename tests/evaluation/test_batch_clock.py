@@ -173,7 +173,9 @@ def test_streams_cost_the_allowance_and_nothing_else(
     assert bare.speedup <= allowed.speedup <= claimed.speedup
     if loss <= 1 or not hidden:
         assert allowed.speedup == pytest.approx(bare.speedup), "there is nothing to allow"
-    assert is_doubtful(claimed, measured, Allowance.NONE) == (most_speedup(measured, Allowance.NONE) < claimed.speedup)
+    assert is_doubtful(claimed, measured, Allowance.NONE) == (
+        most_speedup(claimed, measured, Allowance.NONE) < claimed.speedup
+    )
 
 
 def test_a_candidate_without_streams_keeps_its_allowance() -> None:
@@ -218,6 +220,25 @@ def test_a_launcher_that_waits_is_not_refused_but_gets_what_batches_say(gpu_us: 
     assert not found.batches.launches_hidden
     assert found.speedup == pytest.approx(80.0 / (gpu_us + 15.0), rel=0.15)
     assert found.low < found.speedup < found.high
+
+
+def test_host_time_of_a_baseline_that_waits_is_no_gain_of_a_candidate_that_does_not() -> None:
+    baseline = SimulatedProcess(30.0, launch_us=15.0, waits=True)
+    found = confirm(claim(18.0, 31.0), SimulatedProcess(20.0), baseline)
+    assert found.speedup <= 31.0 / 20.0 * 1.03
+
+
+def test_who_claims_that_long_calls_are_short_has_the_gpu_for_few_of_them() -> None:
+    calls: list[int] = []
+
+    class Counting(SimulatedProcess):
+        def run_batch(self, number: int, fills: int) -> BatchTime:
+            calls.append(number)
+            return super().run_batch(number, fills)
+
+    with pytest.raises(ImpossibleTime):
+        confirm(claim(39.0, 80.0), Counting(110_000.0), SimulatedProcess(80.0))
+    assert sum(calls) < 60, "seconds, not minutes"
 
 
 def test_noise_of_its_own_making_excuses_no_candidate() -> None:

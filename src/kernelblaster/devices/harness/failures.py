@@ -38,10 +38,14 @@ DEVICE_LOST = frozenset(
 """CUDA errors that may say something of the machine."""
 
 
+class HarnessLost(DeviceError):
+    """A harness ended, or did not answer, before it had a candidate: what another start may do without."""
+
+
 class Presence(Enum):
     """Where a candidate is while its harness runs."""
 
-    NOWHERE = "nowhere"
+    ABSENT = "absent"
     """The harness is a program of its own and has loaded none yet."""
     LINKED = "linked"
     """In the program, which has not called it yet; what is said to happen at the start is believed."""
@@ -85,7 +89,7 @@ def _of_the_start(name: str, message: str, log: str, candidate: Presence) -> Run
         )
     if name == "harness":
         raise DeviceError(f"the harness refused its job: {message}", hint="check driver.cpp and disk space")
-    if candidate is Presence.NOWHERE:
+    if candidate is Presence.ABSENT:
         raise _of_the_machine(f"{name}: {message}", log)
     return RunFailure(RunFailureKind.RUNTIME, f"{name}: {message}", log)
 
@@ -93,7 +97,7 @@ def _of_the_start(name: str, message: str, log: str, candidate: Presence) -> Run
 def process_failure(outcome: CommandResult, *, candidate: Presence) -> RunFailure:
     """The failure of a process that ended without an answer. Raises DeviceError where it held no candidate."""
     log = outcome.output[-LOG_CHARACTERS:]
-    if candidate is Presence.NOWHERE:
+    if candidate is Presence.ABSENT:
         raise _of_the_machine(f"the process {outcome.describe()}", log)
     if outcome.exceeded is ExceededLimit.TIME:
         return RunFailure(RunFailureKind.TIMEOUT, "it ran out of time", log)
@@ -107,16 +111,16 @@ def process_failure(outcome: CommandResult, *, candidate: Presence) -> RunFailur
 
 def silence(seconds: float, log: str, *, candidate: Presence, canary: Callable[[], None]) -> RunFailure:
     """The failure of a process that did not answer in time. Raises DeviceError where no candidate is to blame."""
-    if candidate is Presence.NOWHERE:
+    if candidate is Presence.ABSENT:
         raise _of_the_machine(f"no answer within {seconds:g} s", log)
     if candidate is Presence.LOADED:
         canary()
     return RunFailure(RunFailureKind.TIMEOUT, f"no answer within {seconds:g} s", log)
 
 
-def _of_the_machine(what: str, log: str) -> DeviceError:
+def _of_the_machine(what: str, log: str) -> HarnessLost:
     last = log.strip().splitlines()[-1:]
-    return DeviceError(
+    return HarnessLost(
         f"the harness failed before it had a candidate: {what}" + "".join(f" ({line[:200]})" for line in last),
         hint="see what ends or stalls processes on this machine: its memory, its load, its disk",
     )

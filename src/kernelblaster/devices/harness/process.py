@@ -34,7 +34,7 @@ from kernelblaster.sandbox.process import SandboxedProcess, Scratch, clean_envir
 
 _LOG = logging.getLogger(__name__)
 WATCHED_S = 0.1
-"""Longer than a batch of calls: replies that the judge's clock is read at are watched for."""
+"""Longer than usual batches of calls: replies at which the judge reads its clock are watched for."""
 CANARY_S = 60.0
 """A sound machine starts a process without a candidate in a second or two."""
 
@@ -102,6 +102,7 @@ class HarnessProcess:
         """Bytes that an emulated GPU's runtime had reported, to its files, when the last call was over."""
 
     def __enter__(self) -> Self:
+        self._due.clear()
         with contextlib.ExitStack() as stack:
             self._part = stack.enter_context(startable_program(self._candidate))
             scratch = stack.enter_context(Scratch())
@@ -322,7 +323,7 @@ class HarnessProcess:
             return Presence.LOADED
         # A wrapper that fails takes nothing from anybody: it is a tool's, whose callers go on without it.
         alone = self._candidate.harness.program is not None and not self._wrapper
-        return Presence.NOWHERE if alone else Presence.LINKED
+        return Presence.ABSENT if alone else Presence.LINKED
 
     def _died(self) -> RunFailure:
         """The failure of a process that has closed its socket; it may have said why before. Raises DeviceError."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
 from kernelblaster.devices.base import BatchSession, BatchTime, Build, Candidate, Job, TimingSample
+from kernelblaster.devices.harness.failures import HarnessLost
 from kernelblaster.devices.harness.process import HarnessProcess
 from kernelblaster.sandbox.isolation import FileView
 from kernelblaster.sandbox.limits import Limits
+
+_LOG = logging.getLogger(__name__)
 
 
 class ProcessSession(HarnessProcess):
@@ -36,12 +40,20 @@ class ProcessSession(HarnessProcess):
         self._flush_bytes = flush_bytes
 
     def __enter__(self) -> Self:
+        """Start it, and load the candidate; once more where the harness ends before it has one. Raises as `load`."""
+        try:
+            self._begin()
+        except HarnessLost as lost:
+            _LOG.warning("%s; it is started once more", lost.message)
+            self._begin()
+        return self
+
+    def _begin(self) -> None:
         with contextlib.ExitStack() as stack:
             super().__enter__()
             stack.callback(super().__exit__, None, None, None)
             self.load()
             stack.pop_all()
-        return self
 
     def time_calls(self, perturbations: Sequence[int], cover_fills: int = 1) -> list[TimingSample]:
         """Time one call per perturbation, each with a cold L2 and behind `cover_fills` fills.

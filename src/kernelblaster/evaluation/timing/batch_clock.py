@@ -25,7 +25,8 @@ from kernelblaster.problems.problem import TensorSpec
 
 SLOT_SHARE = 0.25
 """Of the GPU's memory that the slots of both sides may take."""
-MOST_CALLS = 512
+MOST_CALLS, FEW_CALLS = 512, 96
+"""Of a batch; the latter where a call makes so many launches that the former fill the GPU's queue of them."""
 BATCH_US = 20_000.0
 """A batch is about as long, where memory and the queue of launches allow it."""
 LEAST_ROUNDS, USUAL_ROUNDS, MOST_ROUNDS = 4, 6, 12
@@ -35,6 +36,8 @@ ENOUGH_US = 20_000.0
 MOST_SECONDS = 1.0
 MOST_ISSUE_US = 4800.0
 """Host time of the launches of a batch: a GPU's queue holds about a thousand."""
+_FIRST_CALLS, _MOST_BATCH_US = 4, 3 * BATCH_US
+"""Of the first batch, and the longest later one by its time."""
 _COVER, _COVER_US = 1.4, 100.0
 """Time of the fills over host time of the launches they cover, and what is added to that."""
 _SLACK = (64 << 10, 16 << 20)
@@ -87,11 +90,20 @@ class BatchClock:
         return confirmed(claimed, measured, allowance)
 
     def measure(self, claimed: Comparison, candidate: BatchSession, baseline: BatchSession) -> Measured:
-        """Time batches of both sides in turns. Raises RunFailure."""
+        """Time batches of both sides in turns, shorter ones where the launches of long ones show. Raises RunFailure."""
+        long = self._measured(claimed, candidate, baseline, MOST_CALLS)
+        if _hidden(long):
+            return long
+        short = self._measured(claimed, candidate, baseline, FEW_CALLS)
+        return short if _hidden(short) else long
+
+    def _measured(
+        self, claimed: Comparison, candidate: BatchSession, baseline: BatchSession, most_calls: int
+    ) -> Measured:
         sides = []
         issue_us = 0.0
         for session, timing in ((candidate, claimed.candidate), (baseline, claimed.baseline)):
-            calls, issued = self._warm_up(session, self._calls(timing.median_us))
+            calls, issued = self._warm_up(session, min(most_calls, self._calls(timing.median_us)))
             sides.append(_Side(session, calls))
             issue_us = max(issue_us, issued)
         fills = math.ceil((_COVER * issue_us + _COVER_US) / self._fill_us)
@@ -135,8 +147,11 @@ class BatchClock:
         return max(1, min(self._room, MOST_CALLS, math.ceil(BATCH_US / call_us)))
 
     def _warm_up(self, session: BatchSession, calls: int) -> tuple[int, float]:
-        """Calls of a batch whose launches can be hidden, and the microseconds that the host needs for these."""
+        """Calls of a batch of bounded length whose launches can be hidden, and the host's microseconds for these."""
         session.prepare_batch([1 + self.random.getrandbits(62) for _ in range(calls)])
+        few = min(calls, _FIRST_CALLS)
+        # How long calls take was said by the candidate's process until here.
+        calls = max(1, min(calls, int(_MOST_BATCH_US * few / session.run_batch(few, 0).done_us)))
         session.run_batch(calls, 0)
         issued = session.run_batch(calls, 0).issued_us - session.run_batch(0, 0).issued_us
         fewer = max(1, min(calls, int(calls * MOST_ISSUE_US / max(issued, 1.0))))
@@ -165,3 +180,8 @@ class BatchClock:
             if perturbation in self.checked:
                 side.session.select_slot(slot)
                 self.look(perturbation)
+
+
+def _hidden(measured: Measured) -> bool:
+    """Whether launches of both sides were."""
+    return all(side.hidden for side in measured)

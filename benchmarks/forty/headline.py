@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from outcomes import MODES, Row, geometric_mean, of_level
+from outcomes import MODES, NEAR, Row, geometric_mean, of_level
 from problems import FROM_NAIVE_START, REPOSITORY
 from results_picture import DARK, LIGHT, Beside, picture
 
@@ -37,7 +37,6 @@ def beside(rows: Sequence[Row]) -> Iterator[Beside]:
 def headline(rows: Sequence[Row], gpu: str, torch: str) -> str:
     """What stands between the marks."""
     ratios, known = [row.ratio for row in rows], sorted({row.level for row in rows})
-    unsearched = sum(row.replies == 0 for row in rows)
     levels = ", ".join(
         f"{geometric_mean(row.ratio for row in of_level(rows, level)):.2f} at level {level}" for level in known
     )
@@ -47,8 +46,8 @@ def headline(rows: Sequence[Row], gpu: str, torch: str) -> str:
         f"max-autotune and its\nreduce-overhead: geometric mean over {len(rows)} KernelBench problems at full shapes "
         f"({levels};\n{gpu}, fp16, PyTorch {torch}, no library calls). "
         f"Faster on {faster} of {len(rows)}. Two replies of a model a problem, "
-        f"more\nwhere PyTorch was still faster ({most} at most, repairs included), none\nfor {unsearched} "
-        f"whose start was near the attainable time; {_begun(rows)} problems began from the kernels of two earlier\n"
+        f"more\nwhere PyTorch was still faster ({most} at most, repairs included){_unasked(rows)}; "
+        f"{_begun(rows)} problems began from the kernels of two earlier\n"
         f"searches (152 exchanges). {_without_largest(rows).strip()}\n"
         f"{_unended(rows)}Kernels and PyTorch by one rule in two sittings{_near(rows)}.\n"
         "[docs/results/forty/results.md](docs/results/forty/results.md) has every time.\n\n<picture>\n"
@@ -59,7 +58,13 @@ def headline(rows: Sequence[Row], gpu: str, torch: str) -> str:
 
 def _near(rows: Sequence[Row]) -> str:
     near = sum(row.near is not None for row in rows)
-    return f"; {near} whose ratio is nearly 1 in turns in one" if near else ""
+    of = near + sum(row.near is None and abs(row.ratio - 1) <= NEAR for row in rows)
+    return f"; {near} of {of} whose ratio is nearly 1 in turns in one" if near else ""
+
+
+def _unasked(rows: Sequence[Row]) -> str:
+    unasked = sum(row.replies == 0 for row in rows)
+    return f", none\nfor {unasked} whose start was near the attainable time" if unasked else ""
 
 
 def _without_largest(rows: Sequence[Row]) -> str:

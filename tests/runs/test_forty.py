@@ -29,12 +29,14 @@ from searching import AGAIN, DATASET, MOST_REPLIES, REPLIES, THIRD, Watch, layou
 
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.errors import ExitCode
+from kernelblaster.evaluation.results import Timing
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.models.batch_exchange import ExchangeFolder
 from kernelblaster.records.baselines import BaselineRow, Ratio
 from kernelblaster.records.layout import FINAL_KERNEL, RunLayout
 from kernelblaster.records.run_record import read_record
 from kernelblaster.records.searches import check_search, find_search
+from kernelblaster.runs.pytorch_baseline import FINAL
 from kernelblaster.storage.records import read_records
 
 
@@ -210,11 +212,14 @@ def test_what_the_second_search_measured_last_counts_also_when_it_is_slower() ->
 def test_a_sitting_in_turns_counts_for_the_kernel_that_it_timed_alone(place: Path) -> None:
     first = row("level1/001", OutcomeStatus.IMPROVED, 200.0, 80.0, 100.0)
     ratio = Ratio(speedup=0.9, low=0.89, high=0.91)
+    timings = {name: Timing.model_construct(median_us=us) for name, us in {FINAL: 80.0, "eager": 72.0}.items()}
     times = BaselineRow.model_construct(
-        problem="level1/001", final_against={"eager": ratio, "compile": ratio}, failures={}
+        problem="level1/001", timings=timings, final_against={"eager": ratio}, failures={}
     )
     timed = replace(first, near=NearRow.model_construct(kernel="", times=times))
     assert [timed.ratio, two_sittings(timed)] == [0.9, 1.25]
+    left_out = replace(timed, pytorch_us={**timed.pytorch_us, TorchMode.MAX_AUTOTUNE: 68.0})
+    assert left_out.ratio == 0.85, "a faster mode that the sitting left out counts"
     known = {(one.times.problem, one.kernel) for one in read_records(SITTING, NearRow)}
     for one in rows_of([layout_of(place)]):
         assert one.near is None or (one.name, one.kernel) in known

@@ -170,8 +170,8 @@ class ModelConfig(Section):
     What they charge is known of OpenAI's own, or told by `prices`."""
     prices: Annotated[tuple[str, ...], BeforeValidator(_between_commas)] = ()
     """Dollars per million prompt and completion tokens of several models, such as gpt-5=1.25:10,gpt-5-mini=0.25:2; a
-    third number is the price of cached prompt tokens. A name stands for its dated snapshots, too. Those set below, or
-    by `--price`, are of `name` alone, and win."""
+    third number is the price of cached prompt tokens. A name stands for its dated snapshots, too, as `name` does
+    for the one price set below or by `--price`, which wins."""
     base_url: str | None = None
     """Chat completions endpoint; OpenAI's if not given."""
     api_key: SecretStr | None = None

@@ -62,7 +62,7 @@ def price_of(config: ModelConfig) -> Price | None:
     A dated snapshot costs what its model does: `gpt-5-mini-2025-08-07` has the price of `gpt-5-mini`. Raises UsageError
     for prices that cannot be read, and for half a price.
     """
-    known = _single(config) or _of_model(_listed(config), config.name)
+    known = _single(config) or _of_model(listed_prices(config), config.name)
     if known is not None:
         return known
     if config.base_url is not None and urlsplit(config.base_url).hostname != OPENAI_HOST:
@@ -92,7 +92,7 @@ def _single(config: ModelConfig) -> Price | None:
     return None
 
 
-def _listed(config: ModelConfig) -> dict[str, Price]:
+def listed_prices(config: ModelConfig) -> dict[str, Price]:
     """Those of `model.prices` by name. Raises UsageError."""
     found: dict[str, Price] = {}
     for text in config.prices:

@@ -7,7 +7,7 @@ import math
 from kernelblaster.config import ModelConfig, ModelKind
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import Purpose
-from kernelblaster.models.prices import Price, price_of, undated
+from kernelblaster.models.prices import Price, listed_prices, price_of, undated
 
 Shares = dict[str, float]
 """Model -> weight, of those that share the requests of a purpose."""
@@ -19,8 +19,14 @@ def check_models(config: ModelConfig) -> None:
         raise UsageError(
             f"model.stages: {config.kind} has one model for all", hint="leave them out, or ask an endpoint"
         )
-    for one in models_of(config).values():
+    models = models_of(config)
+    for one in models.values():
         price_of(one)
+    unasked = set(listed_prices(config)) - {name for one in models for name in (one, undated(one))}
+    if unasked:
+        raise UsageError(
+            f"model.prices: no model is called {min(unasked)}", hint=f"models that may be asked: {', '.join(models)}"
+        )
 
 
 def shares_of(config: ModelConfig) -> dict[Purpose, Shares]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from kernelblaster.config import SearchPart
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.run_record import read_record
 from kernelblaster.records.summary import RunSummary
@@ -22,7 +23,8 @@ COMPARISON = "comparison.html"
 def write_report(summary: RunSummary, layout: RunLayout) -> Path:
     """Write the page of a run beside its other files; returns its path. Raises UsageError for a damaged outcome."""
     # A run may have been moved, or be looked at from elsewhere, since its summary was written.
-    islands = read_record(layout.record).config.search.islands if layout.record.exists() else None
+    search = read_record(layout.record).config.search if layout.record.exists() else None
+    islands = None if search is None else search.islands if search.has(SearchPart.ARCHIVE) else 0
     places = [layout.run.joinpath(*row.directory.parts[-2:]) for row in summary.problems]
     records = [read_problem(row, place, islands) for row, place in zip(summary.problems, places, strict=True)]
     return _written(layout.run / REPORT, rendered("report.html.j2", make_page(summary, records)))

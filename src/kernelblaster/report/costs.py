@@ -58,4 +58,5 @@ def money(dollars: float | None) -> str:
         return UNKNOWN
     if dollars == 0:
         return "nothing charged"
-    return f"${dollars:,.2f}" if dollars >= 0.1 else f"${dollars:.2g}"
+    digits = max(2, 1 - math.floor(math.log10(dollars)))
+    return f"${dollars:,.{digits}f}"

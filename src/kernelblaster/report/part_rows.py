@@ -81,11 +81,7 @@ def silent_parts(account: PartsAccount | None) -> tuple[SilentPart, ...]:
     silent = [] if account.swept.steps else [SilentPart("sweep", f"no step of this run {SWEEP_TOLD.partition(':')[0]}")]
     for part in Part:
         if part not in known:
-            why = (
-                _unmoved(account.islands)
-                if part is Part.MIGRATION
-                else f"of no step of this run can it be said: {TOLD[part]}"
-            )
+            why = _unmoved(account.islands) if part is Part.MIGRATION else f"there is no such step: {TOLD[part]}"
             silent.append(SilentPart(part, why))
     return (*silent, SilentPart("prompts", PROMPTS_TOLD))
 
@@ -93,8 +89,8 @@ def silent_parts(account: PartsAccount | None) -> tuple[SilentPart, ...]:
 def _unmoved(islands: int | None) -> str:
     if islands is None:
         return "how many islands there were was not recorded"
-    if islands == 1:
-        return "this run had one island"
+    if islands < 2:
+        return "this run had one island" if islands else "this run had no archive"
     return f"replies were spread over {islands} islands, and no kernel that one had made was improved on another"
 
 

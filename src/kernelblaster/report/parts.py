@@ -114,7 +114,7 @@ class PartsAccount:
         contrasts: of parts that some step had.
         edited: replies that were given as edits, and the share of their kernels' code that these wrote.
         drawing: what drawing lessons from pairs cost beside the steps.
-        islands: that replies were spread over, the most of any search; None where none says it.
+        islands: that replies were spread over, the most of any search; 0 without an archive, None where none says it.
     """
 
     whole: PartAccount
@@ -141,7 +141,7 @@ def parts_account(records: Sequence[ProblemRecord]) -> PartsAccount | None:
         contrasts=tuple(_contrast(steps, part) for part in Part if any(part in one.parts for one in steps)),
         edited=_edited(records),
         drawing=cost_of(event for record in records for event in record.lessons),
-        islands=max((record.islands for record in records if record.islands), default=None),
+        islands=max((record.islands for record in records if record.islands is not None), default=None),
     )
 
 

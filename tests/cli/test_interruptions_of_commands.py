@@ -72,7 +72,7 @@ def test_an_interrupted_run_ends_at_once_and_leaves_no_verdict(
 ) -> None:
     recording = write_recording(tmp_path / "rec.jsonl", ENDLESS)
     process = start(["run", "--recording", recording, "--dataset-dir", dataset, *SEARCH, "--rollouts", "1"], tmp_path)
-    wait_for(process, " -> ")
+    wait_for(process, "asked for")
     wait_for(process, "... running a kernel")
     began = time.monotonic()
     process.send_signal(number)

@@ -105,7 +105,7 @@ def test_clocks_that_are_moved_by_less_than_a_round_trip_are_found_out_by_batche
 def test_streams_of_its_own_cost_a_candidate_what_is_allowed_beyond_batches(
     evaluator: Evaluator, problem: Problem
 ) -> None:
-    """Both claim 80 / 55; calls in a row take 56.5 us."""
+    """Both claim 80 / 55; calls in a row take 55.8 us."""
     alone, streams = (
         evaluator.evaluate(problem, source(name), baseline=source("quick"))
         for name in ("gains_a_little", "gains_a_little_on_a_stream")
@@ -113,7 +113,7 @@ def test_streams_of_its_own_cost_a_candidate_what_is_allowed_beyond_batches(
     assert alone.comparison is not None
     assert streams.comparison is not None
     assert alone.comparison.speedup == pytest.approx(80 / 55, rel=0.003)
-    assert streams.comparison.speedup == pytest.approx(80 / 56.5, rel=0.003)
+    assert streams.comparison.speedup == pytest.approx(80 / 55.8, rel=0.003)
     assert not any("instead of" in warning for warning in alone.warnings)
     assert any("instead of" in text and "cudaStreamCreateWithPriority" in text for text in streams.warnings)
 

@@ -225,7 +225,7 @@ def summary(results: Sequence[TrustResult]) -> Iterator[str]:
 def judges(results: Sequence[TrustResult]) -> Iterator[str]:
     """How many rows which judge has made."""
     yield (
-        "Rows stay until they are judged again, so that most are of earlier judges than today's. By the day on which "
+        "Rows stay until they are judged again, so that many are of earlier judges than today's. By the day on which "
         "the judge of a row made its first one (early: before rows named their judge, 2026-11-24 at the latest; the "
         "GPU was there from 2026-11-22 to 2026-11-24, on 2026-11-29, 2026-11-30 and 2026-12-01):"
     )

@@ -119,16 +119,23 @@ class Row:
     def ratio(self) -> float:
         """The fastest of PyTorch's modes over its own time; 1 without a correct kernel."""
         if self.near is not None:
-            own = self.near.us(FINAL)
-            left_out = [us / own for mode, us in self.pytorch_us.items() if mode not in self.near.times.timings]
-            return min(self.near.ratio.speedup, *left_out, math.inf)
+            return min([self.near.ratio.speedup, *self._left_out])
         return two_sittings(self) or 1.0
 
     @property
+    def _left_out(self) -> list[float]:
+        """Ratios of modes that were not in turns and are, by the times that ship, faster than those that were."""
+        if self.near is None:
+            return []
+        timed, own = self.near.times.timings, self.near.us(FINAL)
+        least = min((us for mode, us in self.pytorch_us.items() if mode in timed), default=math.inf)
+        return [us / own for mode, us in self.pytorch_us.items() if mode not in timed and us < least]
+
+    @property
     def faster(self) -> bool:
-        """Whether it is faster than all of PyTorch's modes: beyond the interval in turns, or `NEAR` in two sittings."""
+        """Whether it is faster than all of PyTorch's modes: beyond its interval in turns, or `NEAR` in two sittings."""
         if self.near is not None:
-            return self.near.ratio.low > 1 and self.ratio > 1
+            return self.near.ratio.low > 1 and all(ratio > 1 + NEAR for ratio in self._left_out)
         return self.ratio > 1 + NEAR
 
 
@@ -227,8 +234,8 @@ def _head(rows: Sequence[Row], facts: str) -> Iterator[str]:
 
 
 def _levels(rows: Sequence[Row]) -> Iterator[str]:
-    yield "| level | problems | ended | over the fastest of PyTorch, geometric mean | goal | faster | goal |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| level | problems | ended | over the fastest of PyTorch, geometric mean | goal | above 1 | faster | goal |"
+    yield "|---|---|---|---|---|---|---|---|"
     for level, goal in GOALS.items():
         own = of_level(rows, level)
         if own:
@@ -246,7 +253,8 @@ def _level(name: str, rows: Sequence[Row], goal: str) -> str:
     ratios = [row.ratio for row in rows]
     faster = sum(row.faster for row in rows)
     ended, mean = sum(row.ended for row in rows), geometric_mean(ratios)
-    share = f"{faster} ({faster / len(rows):.0%}) | {SHARE_GOAL:.0%}"
+    above = sum(ratio > 1 for ratio in ratios)
+    share = f"{above} ({above / len(rows):.0%}) | {faster} ({faster / len(rows):.0%}) | {SHARE_GOAL:.0%}"
     return f"| {name} | {len(rows)} | {ended} | {mean:.3f} | {goal} | {share} |"
 
 
@@ -254,7 +262,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield "Times in us of a whole call with a cold L2; PyTorch's are of another sitting, by the same rule. *In turns*:"
     yield "both in one sitting, on a machine with one GPU and alone, with the 95 % interval; where it was measured, it"
     yield "counts in the table above, and the column before it only for modes that the sitting left out."
-    yield f"*Faster*: an interval in turns that lies above 1, or a ratio of two sittings above {1 + NEAR}."
+    yield f"*Faster*: an interval in turns that lies above 1; of what was not in turns a ratio above {1 + NEAR}."
     yield ""
     modes = " | ".join(f"{mode}" for mode in MODES)
     yield f"| problem | start | so far | final | again | {modes} | fastest over ours | in turns | replies | search |"

@@ -46,7 +46,6 @@ class EventLines:
 
 
 def _line(event: Event, done: str | None, *, modelled: bool) -> str | None:
-
     def times(speedup: float) -> str:
         return f"{speedup:.2f}x, modelled," if modelled else f"{speedup:.2f}x"
 

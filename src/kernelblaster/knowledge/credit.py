@@ -21,7 +21,8 @@ the technique with the most telling of them takes its credit. They lie on three 
                   is gained unasked by a quarter of all replies: whoever writes a kernel anew leaves some in it.
                   They count only for what was asked for or declared.
 
-What was asked for and declared decides on one level, never between two.
+Among techniques that have signs, what was asked for and declared decides on one level, never between two. One without
+signs, an algorithm for one, is believed as `done_technique` says.
 """
 
 from __future__ import annotations

@@ -23,11 +23,18 @@ COMPARISON = "comparison.html"
 def write_report(summary: RunSummary, layout: RunLayout) -> Path:
     """Write the page of a run beside its other files; returns its path. Raises UsageError for a damaged outcome."""
     # A run may have been moved, or be looked at from elsewhere, since its summary was written.
-    search = read_record(layout.record).config.search if layout.record.exists() else None
-    islands = None if search is None else search.islands if search.has(SearchPart.ARCHIVE) else 0
+    islands = _islands(layout)
     places = [layout.run.joinpath(*row.directory.parts[-2:]) for row in summary.problems]
     records = [read_problem(row, place, islands) for row, place in zip(summary.problems, places, strict=True)]
     return _written(layout.run / REPORT, rendered("report.html.j2", make_page(summary, records)))
+
+
+def _islands(layout: RunLayout) -> int | None:
+    """That replies were spread over: none without an archive; None where the run has no record."""
+    if not layout.record.exists():
+        return None
+    search = read_record(layout.record).config.search
+    return search.islands if search.has(SearchPart.ARCHIVE) else 0
 
 
 def write_comparison(runs: Sequence[RunToCompare], path: Path) -> Path:

@@ -13,7 +13,7 @@ from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.errors import UsageError
 from kernelblaster.records.run_record import RunRecord
 from kernelblaster.records.summary import ProblemSummary, RunSummary
-from kernelblaster.report.costs import UNKNOWN, Cost
+from kernelblaster.report.costs import Cost, total
 from kernelblaster.report.scales import microseconds, times
 
 _LEAD = 1.01
@@ -140,7 +140,7 @@ def _column(run: RunToCompare, shared: Sequence[str], mean: float, means: Sequen
         best=bool(shared) and mean == max(means) and _leads([math.exp(one) for one in means]),
         improved=f"{improved} of {len(run.summary.searched)}",
         tokens=f"{cost.tokens / 1000:,.0f} k{', estimated' if spent.estimated else ''}",
-        dollars=UNKNOWN if spent.dollars is None else f"${spent.dollars:.2f}",
+        dollars=total(spent.dollars),
         per_doubling=_per_doubling(searched, cost, others=len(run.rows) - len(shared)) if shared else "",
     )
 

@@ -52,6 +52,11 @@ def cost_of(calls: Iterable[Generated | LessonsDrawn]) -> Cost:
     return sum(each, start=Cost())
 
 
+def total(dollars: float | None) -> str:
+    """What a run spent, to the cent."""
+    return UNKNOWN if dollars is None else f"${dollars:.2f}"
+
+
 def money(dollars: float | None) -> str:
     """Dollars with as many digits as it takes to see them; a recording charges nothing."""
     if dollars is None:

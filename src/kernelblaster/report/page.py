@@ -13,7 +13,7 @@ from kernelblaster.evaluation.results import Timing, Verdict
 from kernelblaster.records.baselines import BaselineRow
 from kernelblaster.records.summary import ProblemSummary, RunSummary
 from kernelblaster.report.code import Diff, HotKernel, hot_kernels, side_by_side
-from kernelblaster.report.costs import UNKNOWN, Cost, money
+from kernelblaster.report.costs import Cost, money, total
 from kernelblaster.report.counters import CounterRow, counters
 from kernelblaster.report.lessons import LessonsView, lessons_view
 from kernelblaster.report.packing import PackRoom, TextPack
@@ -187,7 +187,7 @@ def _headline(summary: RunSummary, kind: str) -> tuple[str, str]:
 def _tiles(summary: RunSummary) -> list[Tile]:
     verdicts = sum((Counter(row.verdicts) for row in summary.problems), Counter[str]())
     spent = summary.spending
-    dollars = UNKNOWN if spent.dollars is None else f"${spent.dollars:.2f}"
+    dollars = total(spent.dollars)
     estimated = ", estimated" if spent.estimated else ""
     tokens = f"{(spent.prompt_tokens + spent.completion_tokens) / 1000:,.0f} k tokens{estimated}"
     gain = sum(math.log(row.searched_speedup) for row in summary.searched)

@@ -38,6 +38,8 @@ SEED = 20_260_801
 """Of the input values; a run of the product draws a secret one."""
 _JUDGING = ("evaluation", "devices", "sandbox", "problems", "cuda_source", "python_candidates")
 """Packages that decide a verdict."""
+JUDGES = Path(__file__).with_name("judges.json")
+"""Digest of a judge's code, as rows have it -> the day of its first row."""
 
 
 class TrustRow(BaseModel):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import json
 import os
 import sys
 import time
@@ -26,7 +27,7 @@ from functools import cache
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from court import Court, TrustResult, TrustRow, digest, judge_digest
+from court import JUDGES, Court, TrustResult, TrustRow, digest, judge_digest
 from planted import HARMLESS, Kind, Planted, load_all, load_folder
 
 from kernelblaster.config import RunConfig
@@ -40,6 +41,8 @@ from kernelblaster.storage.atomic import write_atomically
 
 LOST = "lost"
 """Outcome of a kernel whose judge died or took too long."""
+_NO_OUTCOME, _CHANGED, _UNDATED = "", "0", "1"
+"""Of kernels that are to be judged: they sort before any day."""
 _LIMIT_S = 900.0
 _COMPANY_SHARE = 0.5
 """Of the time, how much at most before what is left is judged alone."""
@@ -77,12 +80,14 @@ class Sitting:
         pool: makes a pool of so many processes.
         workers: processes in company.
         seconds: after which no kernel is begun; None for no limit.
+        alone: names of kernels that are known to need a judgement alone.
     """
 
     device: DeviceKind
     pool: Callable[[int], Pool[Task, TrustRow]]
     workers: int
     seconds: float | None
+    alone: frozenset[str] = frozenset()
 
     def rows(self, planted: Sequence[Planted]) -> Iterator[tuple[Planted, TrustRow | WorkerLost]]:
         """Outcomes as they come: on a GPU in company where that suffices, else alone."""
@@ -90,8 +95,8 @@ class Sitting:
         if self.device is DeviceKind.EMULATED:
             yield from self._pass(planted, began, 1.0, in_company=False, workers=self.workers)
             return
-        alone = [one for one in planted if one.row in _DISTURBS]
-        company = [one for one in planted if one.row not in _DISTURBS]
+        alone = [one for one in planted if one.row in _DISTURBS or one.name in self.alone]
+        company = [one for one in planted if one.row not in _DISTURBS and one.name not in self.alone]
         for one, found in self._pass(company, began, _COMPANY_SHARE, in_company=True, workers=self.workers):
             if isinstance(found, TrustRow) and found.right:
                 yield one, found
@@ -128,18 +133,31 @@ def in_order(planted: Sequence[Planted], known: dict[str, TrustRow], *, again: b
     """What is to be judged, the most telling first: without an outcome, changed or wrong, by another judge.
 
     Exploits and honest kernels alternate, so that a sitting that is cut short has judged both. Of what is judged again
-    those come first whose judge is not known.
+    those come first whose judge is not known, then those of the oldest judges.
     """
-    urgent: dict[int, list[Planted]] = {0: [], 1: [], 2: [], 3: []}
+    days: dict[str, str] = json.loads(JUDGES.read_text(encoding="utf-8"))
+    urgent: dict[str, list[Planted]] = {}
     for one in planted:
         row = known.get(one.name)
         if row is None or row.outcome not in (*Verdict, HARMLESS):
-            urgent[0].append(one)
+            when = _NO_OUTCOME
         elif (row.digest and row.digest != digest(one)) or not row.right:
-            urgent[1].append(one)
+            when = _CHANGED
         elif again and row.judge != judge_digest():
-            urgent[3 if row.judge else 2].append(one)
-    return [one for group in urgent.values() for one in _alternating(group)]
+            when = days.get(row.judge, _UNDATED)
+        else:
+            continue
+        urgent.setdefault(when, []).append(one)
+    return [one for when in sorted(urgent) for one in _alternating(urgent[when])]
+
+
+def seen_harmless(planted: Sequence[Planted], known: dict[str, TrustRow]) -> frozenset[str]:
+    """Names of exploits that gained nothing when they were timed: a judgement in company would leave them open."""
+    return frozenset(
+        one.name
+        for one in planted
+        if one.name in known and known[one.name].outcome == HARMLESS and not one.row.startswith(_VALUES)
+    )
 
 
 def _alternating(planted: Sequence[Planted]) -> Iterator[Planted]:
@@ -239,6 +257,7 @@ def main() -> int:
         lambda jobs: WorkerPool(judge_task, jobs, _LIMIT_S, kind=lambda task: task.inputs),
         options.workers,
         seconds,
+        seen_harmless(left, record.rows),
     )
     for done, (one, found) in enumerate(sitting.rows(left), 1):
         record.add(lost(one, facts.kind, found.reason) if isinstance(found, WorkerLost) else found)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from court import TrustResult, TrustRow, judge_digest
+from court import JUDGES, TrustResult, TrustRow, judge_digest
 from fuzz_candidates import Change, FuzzResult
 from mutants import MutantRow, MutationResult
 from mutants_on_gpu import compared
@@ -28,8 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
 SURVIVORS = Path(__file__).with_name("survivors.json")
 """Pattern of mutant ids -> `Survivor`."""
-JUDGES = Path(__file__).with_name("judges.json")
-"""Digest of a judge's code, as rows have it -> the day of its first row."""
 
 NOT_PLANTED = {
     "T04": "Lazy results need an object that computes when it is compared. A candidate gets raw device pointers; of "

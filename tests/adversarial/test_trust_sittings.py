@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from court import TrustRow, digest, judge_digest
+from court import JUDGES, TrustRow, digest, judge_digest
 from planted import HARMLESS, Kind, Planted, load_all
 from runs_samples import FACTS
-from trust import Record, Sitting, Task, in_order, lost
+from trust import Record, Sitting, Task, in_order, lost, seen_harmless
 
 from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.runs.worker_pool import WorkerLost
@@ -83,6 +83,25 @@ def test_who_disturbs_others_is_judged_alone_only(exploit) -> None:
     pool = Scripted(lambda task: outcome(task.planted, HARMLESS))
     judged(pool, [replace(exploit, row="T18")])
     assert pool.asked == [(exploit.name, False)]
+
+
+def test_an_exploit_that_was_harmless_is_timed_at_once(exploit, honest) -> None:
+    known = {exploit.name: outcome(exploit, HARMLESS), honest.name: outcome(honest, "correct")}
+    of_values = replace(exploit, name="of_values", row="V02")
+    known["of_values"] = outcome(of_values, HARMLESS)
+    assert seen_harmless([exploit, honest, of_values], known) == {exploit.name}
+    pool = Scripted(lambda task: outcome(task.planted, next(iter(task.planted.expected[CUDA]))))
+    list(Sitting(CUDA, lambda jobs: pool, 2, None, frozenset({exploit.name})).rows([exploit, honest]))
+    assert pool.asked == [(honest.name, True), (exploit.name, False)]
+
+
+def test_what_the_oldest_judge_judged_comes_first(exploit, honest) -> None:
+    days = sorted(json.loads(JUDGES.read_text()).items(), key=lambda item: item[1])
+    known = {
+        exploit.name: outcome(exploit, "wrong_values", judge=days[-1][0]),
+        honest.name: outcome(honest, "correct", judge=days[0][0]),
+    }
+    assert in_order([exploit, honest], known, again=True) == [honest, exploit]
 
 
 def test_nothing_begins_when_time_is_up(exploit, honest) -> None:

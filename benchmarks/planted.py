@@ -25,6 +25,7 @@ Rows from N01 on are mechanisms that no catalogue lists:
     N15 memory of the harness                     N16 some elements that are taken for all
     N17 integers that are easy                    N18 answers in the harness' name, and repaired outputs
     N19 paths for the declared shapes alone       N20 lines that L2 keeps for the next call
+    N21 blocks far apart that wait for nobody
 
 Rows from P01 on are Triton modules, with `#` before each line of the header; they are judged where Triton is installed:
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernelblaster import Evaluation
 from kernelblaster.cli import terminal
+from kernelblaster.devices.profiles import short_name
 
 if TYPE_CHECKING:
     from kernelblaster import Advice
@@ -63,7 +64,7 @@ def _hot_lines(evaluation: Evaluation, source: str, file: str) -> Iterator[str]:
 
 def _notes(evaluation: Evaluation, file: str) -> Iterator[str]:
     told = [
-        f"{label}: {_CANDIDATE.sub(lambda _: file, kernel.notes[name])} ({kernel.name.partition('(')[0]})"
+        f"{label}: {_CANDIDATE.sub(lambda _: file, kernel.notes[name])} ({short_name(kernel.name)})"
         for kernel in (evaluation.profile.kernels if evaluation.profile else [])
         for name, label in _NOTES.items()
         if name in kernel.notes

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from kernelblaster import Evaluation, Metric, Timing, Verdict
 from kernelblaster.cli import terminal
+from kernelblaster.devices.profiles import short_name
 
 SHOWN_METRICS = (
     (Metric.DURATION, "time, us", 1e-3),
@@ -149,7 +150,7 @@ def _print_profile(console: Console, evaluation: Evaluation) -> None:
     table = Table(box=None, header_style="dim", pad_edge=False)
     table.add_column(f"counters ({profile.source})")
     for kernel in hottest:
-        table.add_column(kernel.name.partition("(")[0][-_NAME_CHARACTERS:], justify="right")
+        table.add_column(short_name(kernel.name)[:_NAME_CHARACTERS], justify="right")
     for metric, label, factor in SHOWN_METRICS:
         values = [kernel.metrics.get(metric) for kernel in hottest]
         if any(value is not None for value in values):

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from pydantic import BaseModel
 
 from kernelblaster.devices.metrics import Metric, Rollup, rollup_of
+
+_SCOPES = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
+
+
+def short_name(signature: str) -> str:
+    """What a kernel is called in its source: `void ns::scan<float, (int)4>(float*, int)` is `scan`."""
+    depth, kept = 0, []
+    for character in _SCOPES.sub("", signature):
+        depth -= character == ">" and depth > 0
+        if depth == 0 and character == "(":
+            break
+        depth += character == "<"
+        if depth == 0 and character != ">":
+            kept.append(character)
+    words = "".join(kept).replace("::", " ").split()
+    return words[-1] if words else signature
 
 
 class SourceLine(BaseModel):

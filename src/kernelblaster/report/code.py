@@ -14,6 +14,7 @@ from pygments.lexers.c_cpp import CppLexer
 from pygments.token import Token, _TokenType
 
 from kernelblaster.devices.metrics import Metric
+from kernelblaster.devices.profiles import short_name
 from kernelblaster.evaluation.results import Evaluation
 
 _WORD = re.compile(r"\w")
@@ -191,7 +192,7 @@ def hot_kernels(evaluation: Evaluation | None, source: str | None) -> tuple[HotK
             grid, block = ("×".join(map(str, shape)) for shape in (kernel.grid, kernel.block))  # noqa: RUF001
             found.append(
                 HotKernel(
-                    name=kernel.name.partition("(")[0],
+                    name=short_name(kernel.name),
                     launch=f"<<<{grid}, {block}>>>",
                     time_us=None if duration is None else duration / 1000,
                     lines=tuple(_around(shares, listing)),

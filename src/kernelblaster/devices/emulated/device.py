@@ -65,6 +65,8 @@ from ptxemu.model.call import CallEstimate
 from ptxemu.program.modules import ensure_figures, ensure_module, missing_runtime_functions, module_path
 
 Used = TypeVar("Used")
+_ENDING_S = 5.0
+"""What a process may take for its end once everything is known of it: handlers of a candidate run there."""
 
 
 class EmulatedDevice:
@@ -333,7 +335,7 @@ class EmulatedDevice:
             process.load()
             used = use(process)
             report.check(process.reported)
-            process.quit()
+            process.quit(_ENDING_S)
             report.cut(process.reported)
             return used
 

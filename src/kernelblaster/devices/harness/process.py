@@ -235,11 +235,11 @@ class HarnessProcess:
         """Have the tensors of a slot fetched next. Raises RunFailure, DeviceError."""
         self._request(PacketBuilder(HarnessRequest.SELECT).u32(slot), HarnessReply.SELECTED).end()
 
-    def quit(self) -> CommandResult:
-        """Let it end, and wait for that. Raises DeviceError."""
+    def quit(self, at_most_s: float | None = None) -> CommandResult:
+        """Let it end, and wait for that, at most so long, or as long as for a reply. Raises DeviceError."""
         with contextlib.suppress(BrokenPipeError):
             self._channel.send(PacketBuilder(HarnessRequest.QUIT), deadline=self._deadline)
-        return self._process.wait(self._timeout_s)
+        return self._process.wait(self._timeout_s if at_most_s is None else min(at_most_s, self._timeout_s))
 
     # ------------------------------------------------------------------ packets
 

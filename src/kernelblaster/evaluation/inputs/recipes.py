@@ -49,10 +49,11 @@ def recipes(
     """
     found = []
     for distribution in draws:
-        for exponent in exponents(distribution, precision, layers):
-            if companions and distribution is Distribution.MIXED:
-                found.append(Recipe(distribution, max(exponent - flags, 1), accompanied=True))
-            found.append(Recipe(distribution, exponent))
+        scales = exponents(distribution, precision, layers)
+        if companions and distribution is Distribution.MIXED:
+            # Mild ones, too, before any without company: sums of 32,768 flagged values fit into fp16 at 2^0 alone.
+            found += [Recipe(distribution, exponent - flags, accompanied=True) for exponent in scales]
+        found += [Recipe(distribution, exponent) for exponent in scales]
     return found
 
 

@@ -20,7 +20,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
      "opens files or other processes"),
     (re.compile(r"\b(?:std::(?:thread|jthread|async)|pthread_create)\b"), "starts host threads"),
     (re.compile(r"\bcuda(?:StreamBeginCapture|GraphLaunch|GraphInstantiate)\w*\b"), "uses CUDA graphs"),
-    (re.compile(r"\bcudaStreamNonBlocking\b|\bcudaStreamCreateWith\w+\b"), "uses streams that events do not wait for"),
+    (re.compile(r"\bcudaStreamNonBlocking\b|\bcudaStreamCreateWith\w+\b"), "uses streams beside the default one"),
     (re.compile(r"\bcudaEvent(?:ElapsedTime|Record)\w*\b"), "handles CUDA events"),
     (re.compile(r"\bcudaAccessPropertyPersisting\b|\bcudaLimitPersistingL2CacheSize\b"), "keeps lines in L2"),
     (re.compile(r"\bglobaltimer\b|\bclock64\s*\(|\bclock\s*\("), "reads clocks"),

@@ -31,15 +31,48 @@ void work_together(Worker& worker) {
                       running.end());
 }
 
+// In which order clusters begin: one by one from the first, or, of those that the GPU holds at once, one of each of
+// several parts in turns, from the last. Then neighbours in time are far apart in the grid.
+class Beginnings {
+public:
+    Beginnings(u64 clusters, u64 window) : clusters_(clusters), window_(window) {}
+
+    // The next one; `clusters` when there is none.
+    u64 next() {
+        if (window_ == 0) return first_ == clusters_ ? clusters_ : first_++;
+        while (first_ < clusters_) {
+            const u64 held = std::min(window_, clusters_ - first_);
+            const u64 length = (held + kParts - 1) / kParts;
+            for (; turn_ < kParts * length; ++turn_) {
+                const u64 place = turn_ % kParts * length + turn_ / kParts;
+                if (place >= held) continue;
+                ++turn_;
+                return first_ + held - 1 - place;
+            }
+            first_ += held;
+            turn_ = 0;
+        }
+        return clusters_;
+    }
+
+private:
+    static constexpr u64 kParts = Turns::kBlocksAtOnce;
+
+    u64 clusters_, window_;
+    u64 first_ = 0;  // of those that are left, or of the window
+    u64 turn_ = 0;   // within the window
+};
+
 // A few clusters at once, in turns; the next one begins when one is done.
 void work_in_turns(Worker& worker, unsigned index, unsigned workers) {
     const Launch& launch = *worker.launch;
     const u64 clusters = launch.clusters();
-    u64 next = 0;
+    Beginnings beginnings(clusters, launch.window);
     const auto begin = [&](ClusterRunner& runner) {
-        while (next < clusters && next % launch.sm_groups() % workers != index) ++next;
+        u64 next = beginnings.next();
+        while (next < clusters && next % launch.sm_groups() % workers != index) next = beginnings.next();
         if (next == clusters) return false;
-        runner.begin(next++);
+        runner.begin(next);
         return true;
     };
     std::vector<std::unique_ptr<ClusterRunner>> running;

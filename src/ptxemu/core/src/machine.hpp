@@ -79,6 +79,7 @@ struct Launch {
     const Textures* textures;
     LaunchChecks* checks;  // null: nothing is checked
     u64 schedule;           // seed of the order of turns; 0: the default order
+    u64 window;             // clusters that the GPU holds at once, if these may begin in any order; 0: they may not
 
     // Whether what an instruction reads there may decide what is executed, and is not all there.
     bool misleads(u32 memory, std::size_t segment) const {

@@ -290,6 +290,9 @@ cudaError_t Runtime::launch(const PreparedLaunch& prepared) {
     launch.sample = function.communicates ? 0 : enough;
     launch.incomplete = std::move(incomplete);
     launch.schedule = launch.counted || initialized ? 0 : settings.schedule;
+    // Whoever looks at what other blocks do relies on those before it, and sums of floats depend on their order.
+    const bool apart = !function.communicates && !function.order_dependent;
+    launch.window = apart ? fitting * figures.sm_count / launch.cluster_blocks() : 0;
     Execution done = execute(launch, crew_, settings.threads);
     return conclude(launch, done);
 }

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from traceback import extract_tb
 
 from kernelblaster.errors import ProblemError
 
@@ -96,3 +97,13 @@ def _literal(path: Path, name: str, value: ast.expr) -> object:
             f"{path}:{value.lineno}: {name} is not a literal",
             hint="write its numbers out: the file is not executed to read them",
         ) from None
+
+
+def place_in(path: Path, error: BaseException) -> str:
+    """`DIR/reference.py:12`, the innermost line of a file that an exception passed; the file where it passed none."""
+    if isinstance(error, SyntaxError):
+        line = error.lineno
+    else:
+        lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = lines[-1] if lines else None
+    return f"{path}:{line}" if line else str(path)

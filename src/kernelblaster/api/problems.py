@@ -165,7 +165,7 @@ def audit_problem(
         faults = faults_of_the_reference(found, size)
         if faults:
             return faults
-        told = read_notes(found).inert
+        told = read_notes(found.directory).inert
         shortcuts = [shortcut for shortcut in find_shortcuts(found, size) if str(shortcut) not in told]
         meant = [precision for precision in precisions if precision in found.precisions]
         with InputStore() as inputs:

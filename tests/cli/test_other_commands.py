@@ -315,6 +315,17 @@ def test_checking_says_what_is_wrong(invoke: Invoke, clean: Path) -> None:
     assert [path.name for path in clean.iterdir()] == ["kb.json"]
 
 
+def test_an_import_that_refuses_everything_answers_in_json(invoke: Invoke, clean: Path) -> None:
+    (clean / "from" / "level1").mkdir(parents=True)
+    (clean / "from" / "level1" / "1_Bad.py").write_text(
+        "print('hello')\nclass Model: pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n"
+    )
+    done = invoke("import", "from", "to", "--json")
+    assert done.code == ExitCode.FAILED
+    assert list(done.json["refused"]) == ["level1/001_Bad"]
+    assert "hello" in done.err
+
+
 def test_importing_something_else_is_refused(invoke: Invoke, clean: Path) -> None:
     (clean / "other.json").write_text('{"recipes": []}')
     done = invoke("kb", "import", "other.json", "mine.json")

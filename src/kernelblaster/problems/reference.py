@@ -308,5 +308,7 @@ def blaming(problem: Problem, work: Callable[[], Result]) -> Result:
     except ProblemError:
         raise
     except Exception as error:
-        place, text = place_in(problem.reference_path, error), " ".join(str(error).split())
+        place = place_in(problem.reference_path, error)
+        # The text of a SyntaxError repeats where it is.
+        text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
         raise ProblemError(f"{place}: {type(error).__name__}: {text}", hint="correct the file") from error

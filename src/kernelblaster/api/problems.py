@@ -148,6 +148,7 @@ def audit_problem(
     """Why a trivial kernel would pass a problem, one line per fault; empty for a sound one.
 
     That its reference cannot be run is a fault as well, and raises nothing.
+    Raises UsageError for a size that it does not declare.
 
     Args:
         problem: what is audited.
@@ -161,6 +162,9 @@ def audit_problem(
     from kernelblaster.problems.shortcuts import find_shortcuts, resolved
 
     found = load_problem(problem)
+    if size is not None and size not in found.workloads:
+        declared = ", ".join(found.workloads) or "none"
+        raise UsageError(f"{found.slug} declares no size {size}", hint=f"its sizes are {declared}")
     try:
         faults = faults_of_the_reference(found, size)
         if faults:

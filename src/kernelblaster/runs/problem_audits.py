@@ -92,8 +92,8 @@ def speaks_for(record: AuditRecord, problem: Problem) -> bool:
 
 
 def _known(path: Path) -> dict[tuple[str, tuple[Precision, ...], str, str | None, int], AuditRecord]:
+    records = read_audits(path)
     cut_torn_line(path)
     return {
-        (record.problem, record.precisions, record.digest, record.workload, record.checks): record
-        for record in read_audits(path)
+        (record.problem, record.precisions, record.digest, record.workload, record.checks): record for record in records
     }

@@ -70,6 +70,12 @@ class MachineError(KernelBlasterError):
     exit_code = ExitCode.MACHINE
 
 
+class RecordsError(MachineError):
+    """A file of records that a person names, or that ships, is damaged, or is something else."""
+
+    exit_code = ExitCode.USAGE
+
+
 class DeviceError(MachineError):
     """A device failed for a reason that no candidate caused (GPU lost, tool missing, disk full)."""
 

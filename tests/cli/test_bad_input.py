@@ -136,6 +136,7 @@ def test_baseline_needs_a_gpu(invoke: Invoke) -> None:
         (("nonsense", "init"), ("nonsense",)),
         (("23", "missing.cu"), ("missing.cu", ".cu")),
         (("23", "."), ("directory",)),
+        (("23", ""), (".cu",)),
         (("23", "binary.cu"), ("binary.cu", "UTF-8")),
         (("23", "init", "--baseline", "missing.cu"), ("missing.cu",)),
         (("23", "init", "--rival", "missing.cu"), ("missing.cu",)),
@@ -154,6 +155,24 @@ def test_evaluate_refuses_what_it_cannot_read(
     (clean / "binary.cu").write_bytes(b"\xff\xfe\x80")
     (clean / "empty").mkdir()
     assert_one_line_and_hint(invoke("evaluate", *arguments), ExitCode.USAGE, *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--tag", "scan", "--subset", "level2"), ("scan", "level2")),
+        (("19", "--size", "huge"), ("huge", "small, medium, full")),
+        (("19", "--records", "."), ("directory", "JSON lines")),
+        (("19", "--records", "bad.jsonl"), ("line 1", "bad.jsonl")),
+        (("19", "--precision", "fp8"), ("'--precision': 'fp8'", "bf16")),
+        (("--tag", "foo"), ("'--tag': 'foo'",)),
+    ],
+)
+def test_audit_refuses_what_there_is_not(
+    invoke: Invoke, clean: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    (clean / "bad.jsonl").write_text("{}\n")
+    assert_one_line_and_hint(invoke("problems", "audit", *arguments), ExitCode.USAGE, *words)
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "pipe", "huge.json"])

@@ -96,6 +96,23 @@ def test_problems_are_listed_and_shown(invoke: Invoke) -> None:
         assert "263 x 3001" in invoke("problems", "show", "level1/23", option, "small").out
 
 
+def test_a_problem_whose_driver_judges_itself_is_listed_and_shown(invoke: Invoke, clean: Path) -> None:
+    place = clean / "set" / "level1" / "019_ReLU"
+    place.mkdir(parents=True)
+    launcher = "void launch_gpu_implementation(void* output, void* input, int64_t n)"
+    (place / "driver.cpp").write_text(f"#include <torch/torch.h>\n{launcher};\n")
+    (place / "init.cu").write_text(f"{launcher} {{}}\n")
+    listed = invoke("problems", "list", "--dataset-dir", "set")
+    shown = invoke("problems", "show", "19", "--dataset-dir", "set")
+    for done in (listed, shown):
+        assert (done.code, done.err) == (ExitCode.OK, "")
+        assert "(weakly verified)" in done.out
+    assert launcher in shown.out
+    facts = invoke("problems", "show", place, "--json").json
+    assert (facts["weakly_verified"], facts["tensors"], facts["pytorch"]) == (True, [], [])
+    assert invoke("problems", "show", place, "--size", "small").code == ExitCode.USAGE
+
+
 def test_all_sizes_are_shown_and_the_main_one_listed(invoke: Invoke) -> None:
     sizes = load_problem("level1/23").workloads
     shown, listed = invoke("problems", "show", "level1/23").out, invoke("problems", "list", "--problem-numbers=23").out
@@ -296,6 +313,17 @@ def test_checking_says_what_is_wrong(invoke: Invoke, clean: Path) -> None:
     assert "kb.json" in done.err
     assert "group" in done.err
     assert [path.name for path in clean.iterdir()] == ["kb.json"]
+
+
+def test_an_import_that_refuses_everything_answers_in_json(invoke: Invoke, clean: Path) -> None:
+    (clean / "from" / "level1").mkdir(parents=True)
+    (clean / "from" / "level1" / "1_Bad.py").write_text(
+        "print('hello')\nclass Model: pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n"
+    )
+    done = invoke("import", "from", "to", "--json")
+    assert done.code == ExitCode.FAILED
+    assert list(done.json["refused"]) == ["level1/001_Bad"]
+    assert "hello" in done.err
 
 
 def test_importing_something_else_is_refused(invoke: Invoke, clean: Path) -> None:

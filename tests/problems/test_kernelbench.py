@@ -206,6 +206,63 @@ def test_what_cannot_be_a_problem_is_refused(tmp_path: Path, text: str, told: st
     assert caught.value.hint
 
 
+NORMS = f"""{HEAD}
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.BatchNorm1d(width)
+        self.second = nn.BatchNorm1d(width, track_running_stats=False)
+        self.drop, self.keep = nn.Dropout(0.1), nn.Dropout(0.0)
+
+    def forward(self, x):
+        return self.keep(self.drop(self.second(self.first(x))))
+
+width: int = 64
+
+def get_inputs():
+    return [torch.rand(32, width)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_an_annotated_number_is_a_parameter(tmp_path: Path) -> None:
+    assert made(tmp_path, NORMS).workloads["full"] == {"width": 64}
+
+
+def test_layers_that_do_otherwise_in_evaluation_mode_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "checkout" / "level1" / "1_Norms.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(NORMS)
+    (notes,) = [one.notes for one in import_problems(tmp_path / "checkout", tmp_path / "target").problems]
+    assert [[name for name in ("first", "second", "drop", "keep") if f" {name}" in note] for note in notes] == [
+        ["first"],
+        ["drop"],
+    ]
+    path.write_text(TWO)
+    assert import_problems(tmp_path / "checkout", tmp_path / "other").problems[0].notes == ()
+
+
+@pytest.mark.parametrize(
+    "place", ["    return [torch.rand(b", "    return [in_ch", "        return torch.relu", "factor = "]
+)
+def test_what_fails_is_told_of_the_line_of_the_file_itself(tmp_path: Path, place: str) -> None:
+    text = NORMED.replace(place, f"{place[: len(place) - len(place.lstrip())]}raise OSError('lost')\n{place}")
+    with pytest.raises(ProblemError) as caught:
+        made(tmp_path, text, "bad.py")
+    line = 1 + [line.strip() for line in text.split("\n")].index("raise OSError('lost')")
+    assert caught.value.message.startswith(f"{tmp_path / 'bad.py'}:{line}: ")
+
+
+def test_a_checkout_of_which_nothing_can_be_imported_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "checkout" / "level1" / "1_Bad.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("import torch\n")
+    report = import_problems(tmp_path / "checkout", tmp_path / "target")
+    assert (report.problems, list(report.refused)) == ((), ["level1/001_Bad"])
+
+
 def test_a_checkout_becomes_a_data_set_and_what_was_edited_is_kept(tmp_path: Path) -> None:
     checkout, target = tmp_path / "checkout", tmp_path / "target"
     for name in ("level1/7_Scaled.py", "level2/12_Scaled_again.py", "level2/notes.py", "level1/notes.txt"):

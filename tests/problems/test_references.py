@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import torch
 from problem_files import REFERENCE, write_problem
 from rotation import rotating
 
-from kernelblaster.errors import ProblemError
+from kernelblaster.errors import ExitCode, ProblemError
 from kernelblaster.paths import data_dir
 from kernelblaster.problems.audit import audit_problem
 from kernelblaster.problems.dataset import Dataset
@@ -20,6 +22,7 @@ from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorRole, TensorSpec
 from kernelblaster.problems.reference import load_reference, run_model, size_digest, tensor_specs, weights_of
 from kernelblaster.problems.tags import Tag
+from kernelblaster.problems.time_limit import within_time
 
 PROBLEMS = Dataset(data_dir() / "kernelbench-cuda").problems()
 FACTS = {
@@ -218,6 +221,40 @@ def test_a_reference_that_fails_is_blamed_by_name(tmp_path: Path, reference: str
     with pytest.raises(ProblemError) as caught:
         tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("before", "depth"),
+    [("class Model", 0), ("    return [torch", 4), ("        return SCALARS", 8)],
+    ids=["when read", "in get_inputs", "in forward"],
+)
+def test_a_reference_that_would_end_the_process_is_blamed(tmp_path: Path, before: str, depth: int) -> None:
+    reference = REFERENCE.replace(before, f"{' ' * depth}import sys; sys.exit(0)\n{before}")
+    problem = load_problem(write_problem(tmp_path / "p", reference=reference))
+    with pytest.raises(ProblemError) as caught:
+        tensor_specs(problem, StandardWorkload.SMALL, Precision.FP16)
+    line = 1 + [line.endswith("sys.exit(0)") for line in reference.split("\n")].index(True)
+    assert f"{problem.reference_path}:{line}:" in caught.value.message
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
+def test_an_interruption_is_not_the_references_fault(tmp_path: Path) -> None:
+    problem = load_problem(write_problem(tmp_path / "p", reference=f"raise KeyboardInterrupt\n{REFERENCE}"))
+    with pytest.raises(KeyboardInterrupt):
+        load_reference(problem)
+
+
+def test_what_a_reference_prints_is_no_part_of_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, heard = sys.stdout, threading.Event()
+    other = threading.Thread(target=lambda: (heard.wait(10), print("an answer")))
+    other.start()
+    reference = REFERENCE.replace("        return SCALARS", "        print('run'); heard()\n        return SCALARS")
+    problem = load_problem(write_problem(tmp_path / "p", reference=f"print('read')\n{reference}"))
+    loaded = load_reference(problem)
+    loaded.module.__dict__["heard"] = lambda: (heard.set(), other.join())
+    within_time(problem, lambda: loaded.model("small")(*loaded.inputs("small")))
+    assert sys.stdout is before
+    assert capsys.readouterr() == ("an answer\n", "read\nrun\n")
 
 
 def test_specs_of_a_huge_problem_allocate_nothing(tmp_path: Path) -> None:

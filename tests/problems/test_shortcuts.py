@@ -15,7 +15,9 @@ from kernelblaster.evaluation.integrity import admission
 from kernelblaster.problems.branches import Branch, branches_of, without
 from kernelblaster.problems.notes import read_notes
 from kernelblaster.problems.problem import Precision
+from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.shortcuts import Half, find_shortcuts, resolved
+from kernelblaster.runs.problem_audits import audit_digest
 
 Call = Callable[[torch.Tensor], torch.Tensor]
 F = torch.nn.functional
@@ -147,15 +149,26 @@ def test_half_of_a_bias_may_drown_in_sixteen_bits() -> None:
 
 def test_notes_that_are_none_are_named(tmp_path: Path) -> None:
     problem = load_problem(planted(tmp_path / "p", "x * self.weight"))
-    assert read_notes(problem).inert == {}
+    assert read_notes(problem.directory).inert == {}
     (problem.directory / "notes.json").write_text('{"inrt": {}}')
     with pytest.raises(ProblemError, match="inrt"):
-        read_notes(problem)
+        read_notes(problem.directory)
+
+
+def test_notes_correct_the_mend_of_a_reference_and_leave_its_digests(tmp_path: Path) -> None:
+    problem = load_problem(planted(tmp_path / "p", "x * self.weight"))
+    before = (reference_digest(problem), audit_digest(problem))
+    (problem.directory / "notes.json").write_text('{"instead": "Inputs are wider.", "published": "More."}')
+    corrected = load_problem(problem.directory)
+    assert corrected.mends == "Inputs are wider."
+    assert (reference_digest(corrected), audit_digest(corrected)) == before
+    (problem.directory / "notes.json").write_text('{"inert": {"relu 1: zero": "never negative"}}')
+    assert audit_digest(problem) != before[1]
 
 
 @pytest.mark.slow
 def test_shipped_notes_name_what_the_audit_finds() -> None:
-    told = {problem: notes for problem in list_problems() if (notes := read_notes(problem)).inert}
+    told = {problem: notes for problem in list_problems() if (notes := read_notes(problem.directory)).inert}
     assert len(told) >= 8
     for problem, notes in told.items():
         assert set(notes.inert) <= {str(shortcut) for shortcut in find_shortcuts(problem)}, problem.slug

@@ -152,6 +152,9 @@ def read_kernel(source: KernelSource) -> str:
         if source.endswith((".cu", ".py")) and "\n" not in source:
             raise UsageError(f"{source!r} is text, not a path", hint=f"give Path({source!r}), or the kernel's text")
         return source
+    if source == Path():
+        # What an empty argument becomes, or `.`: the message would name a directory that nobody gave.
+        raise UsageError("the kernel is named by nothing, or by `.`, a directory", hint="give the path of a .cu file")
     try:
         return read_source(source)
     except OSError as error:

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError, UsageError
+from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
 from kernelblaster.problems.interchange.flashinfer import is_trace_set, read_trace_set
-from kernelblaster.problems.interchange.kernelbench import checkout_modules, import_kernelbench
+from kernelblaster.problems.interchange.kernelbench import FULL, checkout_modules, import_kernelbench
 from kernelblaster.problems.interchange.problem_files import ImportedProblem, refuse_edited, write_problem
 from kernelblaster.problems.interchange.sol import find_problem_directories, read_problem_directories
 from kernelblaster.storage.atomic import write_atomically
@@ -51,9 +52,11 @@ def import_problems(
 
     Raises:
         UsageError: `source` holds none of these formats, or lacks a name.
-        ProblemError: a file is damaged, or no problem could be made.
+        ProblemError: a file of a data set is damaged.
     """
     makers = list(_makers(source, directory, overwrite=overwrite))
+    if not makers:
+        raise UsageError(f"{source} holds no definition", hint="its files define none: give another directory")
     missing = sorted(set(names or ()) - {name for name, _ in makers})
     if missing:
         raise UsageError(
@@ -66,9 +69,6 @@ def import_problems(
                 made.append(make())
             except ProblemError as error:
                 refused[name] = f"{error}; {error.hint}"
-    if not made:
-        first = next(iter(refused.items()))
-        raise ProblemError(f"no problem could be imported: {first[0]}: {first[1]}", hint="see the message")
     return ImportReport(tuple(made), refused)
 
 
@@ -97,10 +97,11 @@ def _import_module(name: str, source: Path, directory: Path, *, overwrite: bool)
     level, _, own_name = name.partition("/")
     with tempfile.TemporaryDirectory() as room:
         problem = import_kernelbench(source, Path(room) / level, own_name)
+        notes = evaluation_notes(problem, FULL)
         files = {path.name: read_source(path) for path in (problem.reference_path, problem.driver_path)}
     target = directory / level / problem.directory.name
     if not overwrite:
         refuse_edited(target, files)
     for file, text in files.items():
         write_atomically(target / file, text)
-    return ImportedProblem(name, target, tuple(problem.workloads), None, ())
+    return ImportedProblem(name, target, tuple(problem.workloads), None, notes)

@@ -109,11 +109,13 @@ def describe_tensors(
 def known_times(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> list[PytorchTimes]:
     """How long PyTorch takes for a problem at one size, on GPUs where that was measured; ships with the data.
 
-    Times of another reference than the problem's own are left out. Raises MachineError for a damaged file.
+    Times of another reference than the problem's own are left out; a problem without one has none.
+    Raises MachineError for a damaged file.
     """
     from kernelblaster.evaluation.timing.pytorch_times import times_of
 
-    return times_of(load_problem(problem), size)
+    found = load_problem(problem)
+    return [] if found.weakly_verified else times_of(found, size)
 
 
 def known_starts(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> list[CheckRecord]:
@@ -128,7 +130,7 @@ def known_starts(problem: ProblemName, *, size: str = StandardWorkload.FULL) -> 
 
     found = load_problem(problem)
     rows = [row for row in shipped_checks() if (row.problem, row.workload) == (str(found.id), size)]
-    if not rows or not found.has_start:
+    if not rows or not found.has_start or found.weakly_verified:
         return []
     digest = problem_digest(found, read_start(found))
     measured = [row for row in rows if row.digest == digest and row.passed and not row.modelled]
@@ -146,6 +148,7 @@ def audit_problem(
     """Why a trivial kernel would pass a problem, one line per fault; empty for a sound one.
 
     That its reference cannot be run is a fault as well, and raises nothing.
+    Raises UsageError for a size that it does not declare.
 
     Args:
         problem: what is audited.
@@ -159,11 +162,14 @@ def audit_problem(
     from kernelblaster.problems.shortcuts import find_shortcuts, resolved
 
     found = load_problem(problem)
+    if size is not None and size not in found.workloads:
+        declared = ", ".join(found.workloads) or "none"
+        raise UsageError(f"{found.slug} declares no size {size}", hint=f"its sizes are {declared}")
     try:
         faults = faults_of_the_reference(found, size)
         if faults:
             return faults
-        told = read_notes(found).inert
+        told = read_notes(found.directory).inert
         shortcuts = [shortcut for shortcut in find_shortcuts(found, size) if str(shortcut) not in told]
         meant = [precision for precision in precisions if precision in found.precisions]
         with InputStore() as inputs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from kernelblaster.config.sources import EffectiveConfig, Origin
 from kernelblaster.devices.base import Device
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import ChatModel
-from kernelblaster.problems.interchange.kernelbench import import_kernelbench
+from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
+from kernelblaster.problems.interchange.kernelbench import FULL, import_kernelbench
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.summary import RunSummary
 from kernelblaster.registry import require_callable, require_offers
@@ -22,6 +24,7 @@ from kernelblaster.runs.optimize import RunPlan, run_plan
 
 PROBLEMS = "problems"
 """Below `config.out`: problems that were made of KernelBench files."""
+_log = logging.getLogger(__name__)
 
 
 def optimize(
@@ -110,5 +113,8 @@ def _problems(problems: ProblemName | Sequence[ProblemName], config: RunConfig) 
 
 def _problem(problem: ProblemName, config: RunConfig) -> Problem:
     if isinstance(problem, str | Path) and Path(problem).suffix == ".py":
-        return import_kernelbench(Path(problem), config.out / PROBLEMS)
+        made = import_kernelbench(Path(problem), config.out / PROBLEMS)
+        for note in evaluation_notes(made, FULL):
+            _log.warning("%s: %s", problem, note)
+        return made
     return load_problem(problem, dataset=config.dataset)

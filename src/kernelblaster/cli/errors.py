@@ -117,7 +117,9 @@ def _usage(error: typer.TyperException) -> UsageError:
     """What the parser of arguments found."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "kernelblaster"
-    return UsageError(error.format_message(), hint=f"see `{command} --help`")
+    # A validator's word for itself, before what it says.
+    message = error.format_message().replace(": Value error, ", ": ")
+    return UsageError(message, hint=f"see `{command} --help`")
 
 
 def _of_system(error: OSError) -> MachineError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +22,9 @@ from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
 
 if TYPE_CHECKING:
-    from kernelblaster import Problem, PytorchTimes
+    from rich.table import Table
+
+    from kernelblaster import Problem, PytorchTimes, TensorSpec
 
 app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True)
 
@@ -56,6 +59,22 @@ def _told_size(problem: Problem, size: str) -> str:
     return f"{size}: {', '.join(f'{name}={extent}' for name, extent in problem.workloads[size].items())}"
 
 
+def _marked(problem: Problem, name: str) -> str:
+    """The name, and that its driver judges itself where that is so."""
+    return f"{name} (weakly verified)" if problem.weakly_verified else name
+
+
+def _tensor_table(specs: Sequence[TensorSpec]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim")
+    for column in ("role", "tensor", "dtype", "shape", "MB"):
+        table.add_column(column)
+    for s in specs:
+        table.add_row(s.role, s.name, s.dtype.label, " x ".join(map(str, s.shape)), f"{s.bytes / 1e6:,.1f}")
+    return table
+
+
 @app.command("list")
 def list_problems(
     subset: SubsetOption = None,
@@ -80,7 +99,7 @@ def list_problems(
     rows = [
         (
             str(problem.id),
-            f"{problem.name} (weakly verified)" if problem.weakly_verified else problem.name,
+            _marked(problem, problem.name),
             ", ".join(problem.tags),
             *best_cells(shown[problem.id], gpus),
             _told_size(problem, _main_size(problem)),
@@ -108,8 +127,11 @@ def show(
     from kernelblaster import describe_tensors, known_starts, known_times, load_problem, read_launcher
 
     found = load_problem(problem, dataset=dataset_dir or configured().config.dataset)
+    if size:
+        found.require_reference()
     size = size or _main_size(found)
-    specs = describe_tensors(found, size, precision or Precision.FP16)
+    # One whose driver judges itself declares no tensors.
+    specs = () if found.weakly_verified else describe_tensors(found, size, precision or Precision.FP16)
     launcher, times, starts = read_launcher(found), known_times(found, size=size), known_starts(found, size=size)
     if json_output:
         tensors = [
@@ -120,19 +142,13 @@ def show(
         print_json({**facts, "size": size, "launcher": launcher, "tensors": tensors})
         return int(ExitCode.OK)
     console = terminal.console()
-    console.print(f"{escape(found.title)}  {escape(str(found.directory))}", soft_wrap=True)
+    console.print(f"{escape(_marked(found, found.title))}  {escape(str(found.directory))}", soft_wrap=True)
     if found.tags:
         console.print(f"{', '.join(found.tags)} ({found.split})")
     if found.mends:
         console.print(escape(found.mends))
-    from rich.table import Table
-
-    table = Table(box=None, header_style="dim")
-    for column in ("role", "tensor", "dtype", "shape", "MB"):
-        table.add_column(column)
-    for s in specs:
-        table.add_row(s.role, s.name, s.dtype.label, " x ".join(map(str, s.shape)), f"{s.bytes / 1e6:,.1f}")
-    console.print(table)
+    if specs:
+        console.print(_tensor_table(specs))
     for declared in found.workloads:
         told = _told_size(found, declared)
         console.print(f"{escape(told)}{'  (listed above)' if declared == size else ''}", soft_wrap=True)

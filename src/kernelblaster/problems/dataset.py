@@ -110,8 +110,9 @@ class Dataset:
             if (not wanted or wanted & set(problem.tags)) and (part is None or problem.split is part)
         )
         if not found:
+            among = str(self._root) if chosen == self.ids else f"{self._root} ({_overview(chosen)})"
             raise UsageError(
-                f"no problem of {self._root} is tagged {', '.join(sorted(wanted)) or 'at all'}"
+                f"no problem of {among} is tagged {', '.join(sorted(wanted)) or 'at all'}"
                 f"{f' and in {part}' if part else ''}",
                 hint="`kernelblaster problems list` shows the tags of each",
             )

@@ -138,8 +138,8 @@ class Problem:
             declared, and timed calls halve all of them or none (`KEPT` of `reference.py`).
         partly_read: inputs of which a kernel need not read every byte (`PARTLY_READ` of `reference.py`).
         tags: operations it holds, the main one first (`TAGS` of `reference.py`); none where none are declared.
-        mends: what KernelBench's form of it gets wrong, and what this one does instead (`MENDS` of `reference.py`);
-            empty where nothing was mended.
+        mends: what KernelBench's form of it gets wrong, and what this one does instead (`MENDS` of `reference.py`,
+            or what `notes.json` says instead); empty where nothing was mended.
         weakly_verified: a self-checking directory whose own driver judges itself; its passes count for less.
         init_file: name of the starting kernel's file; self-checking directories may call it `final_cuda.cu`.
     """

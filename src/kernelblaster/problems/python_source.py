@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
+from traceback import extract_tb
 
 from kernelblaster.errors import ProblemError
 
@@ -70,6 +72,19 @@ def without_assignments(path: Path, text: str, names: Collection[str]) -> str:
 
 
 def _assignments(path: Path, text: str, names: Collection[str]) -> Iterator[tuple[str, ast.stmt, ast.expr]]:
+    return (found for found in _all_assignments(path, text) if found[0] in names)
+
+
+@lru_cache(maxsize=1024)
+def _all_assignments(path: Path, text: str) -> tuple[tuple[str, ast.stmt, ast.expr], ...]:
+    """Name, statement and value of what a module assigns to names at its top level.
+
+    Kept, for a data set's files are asked for their declarations and then for a digest of each size.
+    """
+    return tuple(_parsed_assignments(path, text))
+
+
+def _parsed_assignments(path: Path, text: str) -> Iterator[tuple[str, ast.stmt, ast.expr]]:
     try:
         body = parse_python(text, filename=str(path)).body
     except SyntaxError as error:
@@ -84,7 +99,7 @@ def _assignments(path: Path, text: str, names: Collection[str]) -> Iterator[tupl
         else:
             continue
         for target in targets:
-            if isinstance(target, ast.Name) and target.id in names:
+            if isinstance(target, ast.Name):
                 yield target.id, statement, value
 
 
@@ -96,3 +111,13 @@ def _literal(path: Path, name: str, value: ast.expr) -> object:
             f"{path}:{value.lineno}: {name} is not a literal",
             hint="write its numbers out: the file is not executed to read them",
         ) from None
+
+
+def place_in(path: Path, error: BaseException) -> str:
+    """`DIR/reference.py:12`, the innermost line of a file that an exception passed; the file where it passed none."""
+    if isinstance(error, SyntaxError):
+        line = error.lineno
+    else:
+        lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = lines[-1] if lines else None
+    return f"{path}:{line}" if line else str(path)

@@ -13,8 +13,6 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from traceback import extract_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +20,7 @@ from kernelblaster.errors import ProblemError
 from kernelblaster.problems.driver_names import check_names
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
-from kernelblaster.problems.python_source import parse_python, without_assignments
+from kernelblaster.problems.python_source import parse_python, place_in, without_assignments
 from kernelblaster.problems.time_limit import within_time
 from kernelblaster.storage.bounded_io import read_source
 
@@ -301,20 +299,16 @@ def _stored_dtype(problem: Problem, name: str, tensor: torch.Tensor, precision: 
 
 
 def blaming(problem: Problem, work: Callable[[], Result]) -> Result:
-    """Run code of a problem. What it raises, or that it takes for ever, is a ProblemError that names its file."""
+    """Run code of a problem. What it raises, or that it takes for ever, is a ProblemError that names its file.
+
+    An interruption by the person is none of the problem's, and goes on.
+    """
     try:
         return within_time(problem, work)
     except ProblemError:
         raise
     except Exception as error:
-        place = f"{problem.reference_path}:{_line_in(problem.reference_path, error)}".rstrip(":")
-        text = " ".join(str(error).split())
+        place = place_in(problem.reference_path, error)
+        # The text of a SyntaxError repeats where it is.
+        text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
         raise ProblemError(f"{place}: {type(error).__name__}: {text}", hint="correct the file") from error
-
-
-def _line_in(path: Path, error: Exception) -> str:
-    """The innermost line of a file that an exception has passed; empty where it has passed none."""
-    if isinstance(error, SyntaxError):
-        return str(error.lineno or "")
-    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return str(lines[-1] or "") if lines else ""

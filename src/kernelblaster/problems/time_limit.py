@@ -19,7 +19,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kernelblaster.errors import ProblemError, UsageError
+from kernelblaster.problems.own_output import apart_from_answers
 from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.python_source import place_in
 
 VARIABLE = "KERNELBLASTER_REFERENCE_TIMEOUT"
 SECONDS = 900.0
@@ -52,7 +54,23 @@ Result = TypeVar("Result")
 
 
 def within_time(problem: Problem, work: Callable[[], Result]) -> Result:
-    """Run code of a problem; its result. Raises ProblemError when it takes longer than it may.
+    """Run code of a problem; its result. What it prints goes to standard error.
+
+    Raises ProblemError when it takes longer than it may, or would end the process: that would end the judge with it.
+    """
+    # Outside of the watch: its exception shall not come between two halves of a change of streams.
+    with apart_from_answers():
+        try:
+            return _before_its_end(problem, work)
+        except SystemExit as error:
+            raise ProblemError(
+                f"{place_in(problem.reference_path, error)}: it would end the process, with {error.code!r}",
+                hint="correct the file: raise an exception, or leave out the call of exit",
+            ) from error
+
+
+def _before_its_end(problem: Problem, work: Callable[[], Result]) -> Result:
+    """Its result. Raises ProblemError when it takes longer than it may.
 
     A function, for the exception may come between the end of the code and that of the watch: whatever frame it comes
     in lies below this one.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from kernelblaster.problems.notes import NAME
+from kernelblaster.problems.notes import NAME, read_notes
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
@@ -78,15 +78,22 @@ def read_audits(path: Path) -> list[AuditRecord]:
 
 
 def audit_digest(problem: Problem) -> str:
-    """Of what an audit depends on: the reference, and notes where there are some."""
-    notes = problem.directory / NAME
+    """Of what an audit depends on: the reference, and notes where they excuse a kernel that leaves something out."""
     reference = reference_digest(problem)
-    return f"{reference}-{hashlib.sha256(notes.read_bytes()).hexdigest()[:8]}" if notes.exists() else reference
+    if not read_notes(problem.directory).inert:
+        return reference
+    return f"{reference}-{hashlib.sha256((problem.directory / NAME).read_bytes()).hexdigest()[:8]}"
+
+
+def speaks_for(record: AuditRecord, problem: Problem) -> bool:
+    """Whether a record is of a problem as it is: earlier releases counted notes that excuse nothing, too."""
+    digest = audit_digest(problem)
+    return record.problem == str(problem.id) and digest in (record.digest, record.digest.partition("-")[0])
 
 
 def _known(path: Path) -> dict[tuple[str, tuple[Precision, ...], str, str | None, int], AuditRecord]:
+    records = read_audits(path)
     cut_torn_line(path)
     return {
-        (record.problem, record.precisions, record.digest, record.workload, record.checks): record
-        for record in read_audits(path)
+        (record.problem, record.precisions, record.digest, record.workload, record.checks): record for record in records
     }

@@ -120,9 +120,9 @@ def check_problems(
         "in_company": True,
     }
     config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update=patient)})
+    known = {record.key: record for record in read_checks(records)}
     cut_torn_line(records)
     device = watched(choose_device(config, tell).device, config, tell)
-    known = {record.key: record for record in read_checks(records)}
     place = f"{device.facts.kind} {device.facts.name}"
     open_items: list[CheckItem] = []
     for item in _items(plan, config):

@@ -154,8 +154,8 @@ def time_pytorch(
         MachineError: `records` is damaged.
     """
     gpu = gpu or _gpu()
-    cut_torn_line(records)
     known = read_times([records] if records.exists() else [])
+    cut_torn_line(records)
     items: list[TimesItem] = []
     for item in _items(plan, known):
         row = known.get(item.key(gpu.name))

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from kernelblaster.errors import MachineError
+from kernelblaster.errors import RecordsError
 from kernelblaster.storage.jsonl import complete_lines
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -16,14 +16,16 @@ Record = TypeVar("Record", bound=BaseModel)
 def read_records(path: Path, kind: type[Record]) -> list[Record]:
     """The complete lines of a file, in order; none where there is no file.
 
-    Raises MachineError, which names the line, where one is not of this kind.
+    Raises RecordsError, which names the line, where one is not of this kind, and for a directory.
     """
+    if path.is_dir():
+        raise RecordsError(f"{path} is a directory", hint="give a file of JSON lines, or the name of one to be made")
     records = []
     for line in complete_lines(path.read_bytes()) if path.exists() else ():
         try:
             records.append(kind.model_validate_json(line.data))
         except ValidationError as error:
-            raise MachineError(f"line {line.number} of {path} is no {kind.__name__}", hint="remove the line") from error
+            raise RecordsError(f"line {line.number} of {path} is no {kind.__name__}", hint="remove the line") from error
     return records
 
 

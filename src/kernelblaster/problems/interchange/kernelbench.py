@@ -37,6 +37,8 @@ MOST_POINTERS = 16
 """More weights than this reach the launcher as one array."""
 _HALVINGS = 80
 _FUNCTIONS = ("get_inputs", "get_init_inputs")
+_TAKES_SIZE = "globals().update(SIZES[size], **SCALARS)"
+"""The line that both functions get."""
 _MODULE = re.compile(r"(\d+)_(.+)\.py")
 
 
@@ -95,7 +97,14 @@ def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> P
         module = _read(source, read_source(source))
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(f"{source} cannot be read: {error}", hint="give a KernelBench file") from error
-    directory = parent / re.sub(r"[^A-Za-z0-9_.-]+", "_", name or source.stem)
+    directory = parent.resolve() / re.sub(r"[^A-Za-z0-9_.-]+", "_", name or source.stem)
+    try:
+        return _made(source, module, directory)
+    except ProblemError as error:
+        raise _of_source(error, source, module, directory) from error
+
+
+def _made(source: Path, module: _Module, directory: Path) -> Problem:
     identity, known_as = identify(directory)
     draft = Problem(identity, known_as, directory, {FULL: dict(module.parameters)}, dict(module.scalars))
     write_atomically(draft.reference_path, module.text + _declarations({FULL: module.parameters}, module.scalars, ()))
@@ -110,6 +119,20 @@ def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> P
     write_atomically(draft.driver_path, driver_source(source.name, signature))
     write_atomically(draft.reference_path, module.text + _declarations(sizes, module.scalars, outputs))
     return load_problem(directory)
+
+
+def _of_source(error: ProblemError, source: Path, module: _Module, directory: Path) -> ProblemError:
+    """The error with the file that was given, and its line, in the place of what was made of it."""
+    lines = module.text.split("\n")
+
+    def place(found: re.Match[str]) -> str:
+        if found["line"] is None:
+            return str(source)
+        line = int(found["line"])
+        return f"{source}:{line - sum(_TAKES_SIZE in one for one in lines[:line])}"
+
+    made = re.compile(rf"{re.escape(str(directory / 'reference.py'))}(:(?P<line>\d+))?")
+    return ProblemError(made.sub(place, error.message), hint=error.hint)
 
 
 def _read(source: Path, text: str) -> _Module:
@@ -140,6 +163,8 @@ def _numbers(tree: ast.Module) -> Iterator[tuple[str, int | float]]:
                 pairs += zip(names, values, strict=True)
             case ast.Assign(targets=names, value=value):
                 pairs += ((name, value) for name in names)
+            case ast.AnnAssign(target=name, value=ast.expr() as value):
+                pairs.append((name, value))
     for target, value in pairs:
         number = _number(value)
         if isinstance(target, ast.Name) and targets.count(target.id) == 1 and number is not None:
@@ -195,7 +220,7 @@ def _taking_sizes(source: Path, tree: ast.Module, text: str) -> str:
                 hint=f"write `def {node.name}():` and its body below",
             )
         lines[node.lineno - 1] = f'def {node.name}(size="{FULL}"){head["rest"]}'
-        lines.insert(first.lineno - 1, f"{' ' * first.col_offset}globals().update(SIZES[size], **SCALARS)")
+        lines.insert(first.lineno - 1, f"{' ' * first.col_offset}{_TAKES_SIZE}")
     return "\n".join(lines) + "\n\n\n"
 
 

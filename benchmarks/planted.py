@@ -222,8 +222,9 @@ def _header(source: str) -> dict[str, str]:
     for line in _header_text(source).splitlines():
         match = _FIELD.match(line)
         if match:
+            goes_on = match[1] == key  # some authors repeat the key in each line
             key = match[1]
-            fields[key] = match[2].strip()
+            fields[key] = f"{fields[key]} {match[2].strip()}" if goes_on else match[2].strip()
         elif key:
             fields[key] += " " + line.lstrip("/#").strip()
     return fields

@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 from results_table import better_baseline, render
 from runs_samples import FACTS, row, summary, timing
-from trust_page import REPORTING
+from trust_texts import REPORTING
 
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.devices.base import TimingSample

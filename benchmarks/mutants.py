@@ -73,9 +73,14 @@ class MutantRow(BaseModel):
     seconds: float
 
     @property
+    def judged(self) -> bool:
+        """Whether there is an outcome; a machine that failed is none."""
+        return self.outcome in (*Verdict, SURVIVED, *UNCOUNTED)
+
+    @property
     def counted(self) -> bool:
         """Whether it is a wrong program at all."""
-        return self.outcome not in UNCOUNTED
+        return self.judged and self.outcome not in UNCOUNTED
 
     @property
     def caught(self) -> bool:

@@ -109,7 +109,7 @@ def judge(device: str, path: Path, workers: int, seconds: float | None) -> Itera
     rows, before = {}, 0.0
     if path.is_file():
         earlier = MutationResult.model_validate_json(path.read_text(encoding="utf-8"))
-        rows, before = {row.id: row for row in earlier.rows}, earlier.seconds
+        rows, before = {row.id: row for row in earlier.rows if row.judged}, earlier.seconds
 
     def may_start() -> bool:
         return seconds is None or time.monotonic() - began < seconds
@@ -119,7 +119,11 @@ def judge(device: str, path: Path, workers: int, seconds: float | None) -> Itera
         if isinstance(found, WorkerLost):
             print(f"{group.origin.name}: {found.reason}", file=sys.stderr)
             continue
-        rows |= {row.id: row for row in found}
+        for row in found:
+            if row.judged:
+                rows[row.id] = row
+            else:  # the machine failed; the next call tries once more
+                print(f"{row.id}: {row.outcome}: {row.reason}", file=sys.stderr)
         yield MutationResult(
             device=facts.name,
             input_sets=EvaluationConfig().input_sets,
@@ -137,8 +141,9 @@ def compared(emulated: MutationResult, gpu: MutationResult) -> Iterator[str]:
     counted = sum(row.counted for row in emulated.rows)
     same = sum(before[row.id].caught for row in gpu.rows)
     yield (
-        f"On an {gpu.device} {len(gpu.rows)} of these {counted} were judged as well, in an order drawn by a seed, "
-        f"until the time was over: verified, not timed, without sanitizers. Caught: {caught}; the emulated device "
+        f"On an {gpu.device} {len(gpu.rows)} of these {counted} were judged as well: verified, not timed, without "
+        "sanitizers. Of others the machine failed before there was a candidate, or the time was over. Caught: "
+        f"{caught}; the emulated device "
         f"catches {same} of the same. It checks the bounds of every access and runs warps apart. On a GPU memory "
         "behind a tensor is looked at in timed calls alone, and compute-sanitizer looks for both at finalists. "
         "`level1_089/start:store_narrow:0` passed for another reason: PyTorch's own scan adds in fp16 on a GPU, and "

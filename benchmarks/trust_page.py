@@ -79,9 +79,10 @@ def summary(results: Sequence[TrustResult]) -> Iterator[str]:
 def judges(results: Sequence[TrustResult]) -> Iterator[str]:
     """How many rows which judge has made."""
     yield (
-        "Rows stay until they are judged again, so that many are of earlier judges than today's. By the day on which "
-        "the judge of a row made its first one (early: before rows named their judge, 2026-11-24 at the latest; the "
-        "GPU was there from 2026-11-22 to 2026-11-24, on 2026-11-29, 2026-11-30 and 2026-12-01):"
+        "Rows stay until they are judged again, so that some are of earlier judges than that of this page. The two of "
+        "2026-12-01 that made the rows of the GPU differ in which draws of hard values come first, in messages, and in "
+        "the emulated device; what the first of them got wrong was judged again by the second. By the day on which the "
+        "judge of a row made its first one:"
     )
     yield ""
     yield "| device | rows | by day of their judge | by the judge of this page | kernels without a row |"

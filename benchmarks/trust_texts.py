@@ -62,7 +62,11 @@ BLIND = (
     "refused since then, in some runs); 6 honest kernels of a sixth author are correct. The eighth, of "
     "2026-12-01, was judged there, too: of 10 exploits that compute something else 5 came through, of 5 against "
     "process, state and clock one was called faster for another reason than its trick, and 6 of 6 honest "
-    "kernels are correct. Of those five, one is refused since."
+    "kernels are correct. Of those five, one is refused since. The seventh and the eighth were judged whole on an "
+    "H200 as well, later on that day: none of the seventh came through, four of the eighth did, among them "
+    "`R825`, whose trick works there. The ninth, of one author on the same day, who had read parts of the "
+    "emulator and none of the planted kernels, was judged on the emulated device: of 17 exploits one came "
+    "through (`R904`; refused since), and 5 of 5 honest kernels are correct."
 )
 """What became of the rounds that others wrote."""
 

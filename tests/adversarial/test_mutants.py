@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from shutil import which
 
 import pytest
-from mutants import EQUIVALENT, SURVIVED, MutantJudge, Origin, judge_origin, origins
+from mutants import EQUIVALENT, SURVIVED, MutantJudge, MutantRow, Origin, judge_origin, origins
 from mutation_rules import RULES, Mutant, derive
 
 from kernelblaster.devices.build.toolchain import SearchPath, ToolMissing, find_nvccs
@@ -53,6 +53,15 @@ def test_every_rule_applies_somewhere_and_changes_one_place(derived: dict[str, l
             assert changed, mutant.id
             assert changed[0] == mutant.line - 1, mutant.id
     assert used == {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counted", "caught"),
+    [("wrong_values", True, True), (SURVIVED, True, False), (EQUIVALENT, False, False), ("DeviceError", False, False)],
+)
+def test_a_failure_of_the_machine_catches_nothing(outcome: str, counted: bool, caught: bool) -> None:
+    row = MutantRow(id="a", problem="b", rule="c", does="d", line=1, text="e", outcome=outcome, seconds=0.0)
+    assert (row.counted, row.caught) == (counted, caught)
 
 
 def test_ids_are_unique_and_come_again(derived: dict[str, list[Mutant]]) -> None:

@@ -221,7 +221,7 @@ def settled(path: Path) -> dict[str, MutantRow]:
     if not path.is_file():
         return {}
     rows = MutationResult.model_validate_json(path.read_text(encoding="utf-8")).rows
-    return {row.id: row for row in rows if row.outcome in UNCOUNTED or row.outcome in set(Verdict)}
+    return {row.id: row for row in rows if row.judged and row.outcome != SURVIVED}
 
 
 def run(device: Device, pattern: str, workers: int, known: Mapping[str, MutantRow]) -> Iterator[MutationResult]:

@@ -30,7 +30,7 @@ from kernelblaster.problems.reference import reference_digest
 from kernelblaster.problems.start import read_start
 from kernelblaster.problems.tags import HELD_OUT
 from kernelblaster.runs.check_records import CheckRecord, problem_digest, read_checks, shipped_checks
-from kernelblaster.runs.problem_audits import CHECKS, AuditRecord, read_audits, speaks_for
+from kernelblaster.runs.problem_audits import CHECKS, AuditRecord, audit_digest, read_audits
 
 SPLIT = (
     "{count} problems: {levels}. The fixed split holds out every problem with {held}: {train} to learn from "
@@ -243,7 +243,7 @@ def audited(problems: Sequence[Problem], audits: Sequence[AuditRecord]) -> Itera
 def _audit_of(problem: Problem, audits: Sequence[AuditRecord]) -> AuditRecord | None:
     """The newest record of a problem as it is, of an earlier version of the audit where there is no other."""
     at_hand = [one for one in reversed(audits) if one.problem == str(problem.id) and one.workload is None]
-    found = (one for one in at_hand if one.checks == CHECKS and speaks_for(one, problem))
+    found = (one for one in at_hand if one.checks == CHECKS and one.digest == audit_digest(problem))
     reference = reference_digest(problem)
     earlier = (one for one in at_hand if one.checks == 1 and one.digest == reference)
     return next(chain(found, earlier), None)

@@ -171,10 +171,11 @@ do not claim so. What stands between such code and a wrong figure:
 - A candidate may behave otherwise when a profiler or a sanitizer is attached. The reward is the time without either.
 - Races that the hardware never shows in the calls that were judged pass. Sanitizers look at finalists only, and
   compute-sanitizer finds races in shared memory, not in global memory. The emulated device interrupts warps after a few
-  instructions and runs blocks side by side while it verifies, blocks from four parts of the grid where a kernel does
-  not look at what others do (`N21`), so that most races show; it tries one such order. Where a kernel polls memory or
-  reads what an atomic returns, blocks begin one after the other, and neighbours alone meet: four distant blocks that
-  add to one sum through `volatile` pointers are called correct.
+  instructions and runs four blocks side by side while it verifies, from two to six parts of the grid where a kernel
+  does not look at what others do (`N21`), so that most races show; each launch has one such order. Where the code of a
+  kernel holds a `volatile` load, an atomic of floats or one whose result is read, be it in a branch that nobody takes,
+  blocks begin one after the other, and neighbours alone meet: four distant blocks that add to one sum through
+  `volatile` pointers are called correct.
 - A result kept under a hash of all inputs is right when the same inputs come again. Timed calls never see the same
   values twice, so that nothing is gained here; an application may.
 - Tensors of which no other values can be derived (trees, sorted starts of rows) are halved in timed calls or stay as

@@ -111,6 +111,7 @@ from kernelblaster.devices.metrics import Metric as Metric
 from kernelblaster.devices.profilers import PROFILERS as PROFILERS
 from kernelblaster.devices.profiles import KernelProfile as KernelProfile
 from kernelblaster.devices.profiles import Profile as Profile
+from kernelblaster.devices.profiles import short_name as short_name
 from kernelblaster.devices.registry import DEVICES as DEVICES
 from kernelblaster.devices.registry import DeviceRequest as DeviceRequest
 from kernelblaster.devices.registry import OpenedDevice as OpenedDevice

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
@@ -53,6 +54,21 @@ def _cases() -> list[object]:
 def test_the_verdict_is_right(court: Court, planted: Planted) -> None:
     row = court.judge(planted)
     assert row.tolerated, f"{row.outcome}, expected {row.expected}: {row.reason}"
+
+
+@pytest.mark.nvcc
+@pytest.mark.skipif(not _has_tools(), reason="needs nvcc and g++")
+@pytest.mark.parametrize("slices", [2, 3])
+def test_blocks_that_race_meet_into_however_many_slices_they_fall(court: Court, slices: int) -> None:
+    known = next(one for one in load_all(Kind.EXPLOIT) if one.name == "N21_slices_add_without_atomics")
+    source = known.source.replace("SLICES = 4", f"SLICES = {slices}")
+    assert source != known.source
+    assert court.judge(replace(known, source=source)).right
+
+
+def test_a_header_may_repeat_its_key(tmp_path: Path) -> None:
+    (tmp_path / "one.cu").write_text("// problem: level1/19\n// kind: exploit\n// expects: one\n// expects: two\n")
+    assert load_folder(tmp_path)[0].does == "one two"
 
 
 def test_there_are_enough_of_both_kinds() -> None:

@@ -113,6 +113,13 @@ def test_a_problem_whose_driver_judges_itself_is_listed_and_shown(invoke: Invoke
     assert invoke("problems", "show", place, "--size", "small").code == ExitCode.USAGE
 
 
+def test_an_audit_of_a_size_is_of_the_problems_that_declare_it(invoke: Invoke) -> None:
+    some = [load_problem(f"level1/{number}") for number in range(1, 101)]
+    lacking = next(one for one in some if "v0" not in one.workloads)
+    only = f"{lacking.id}"
+    assert invoke("problems", "audit", only, "--size", "v0").code == ExitCode.USAGE
+
+
 def test_all_sizes_are_shown_and_the_main_one_listed(invoke: Invoke) -> None:
     sizes = load_problem("level1/23").workloads
     shown, listed = invoke("problems", "show", "level1/23").out, invoke("problems", "list", "--problem-numbers=23").out

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kernelblaster import Evaluation
+from kernelblaster import Evaluation, short_name
 from kernelblaster.cli import terminal
-from kernelblaster.devices.profiles import short_name
 
 if TYPE_CHECKING:
     from kernelblaster import Advice

@@ -7,9 +7,8 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from kernelblaster import Evaluation, Metric, Timing, Verdict
+from kernelblaster import Evaluation, Metric, Timing, Verdict, short_name
 from kernelblaster.cli import terminal
-from kernelblaster.devices.profiles import short_name
 
 SHOWN_METRICS = (
     (Metric.DURATION, "time, us", 1e-3),

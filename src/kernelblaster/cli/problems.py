@@ -16,7 +16,15 @@ from kernelblaster.cli.listing import listing
 from kernelblaster.cli.options import DatasetOption, JsonOption, PrecisionOption
 from kernelblaster.cli.problem_checks import check
 from kernelblaster.cli.problem_times import baseline, best_cells, times_table
-from kernelblaster.cli.selection import NumbersOption, ProblemsArgument, SplitOption, SubsetOption, TagOption, select
+from kernelblaster.cli.selection import (
+    NumbersOption,
+    ProblemsArgument,
+    SplitOption,
+    SubsetOption,
+    TagOption,
+    select,
+    that_declare,
+)
 from kernelblaster.cli.settings import configured
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
@@ -183,7 +191,7 @@ def audit(
     from kernelblaster import audit_problem, audit_problems
     from kernelblaster.cli.progress import Progress
 
-    chosen = select(dataset_dir, subset, problem_numbers, tag, split, problems)
+    chosen = that_declare(select(dataset_dir, subset, problem_numbers, tag, split, problems), size)
     precisions = [precision] if precision else list(Precision)
     with Progress() as progress:
         audited = audit_problems(chosen, precisions, partial(audit_problem, size=size), records, progress.tell, size)

@@ -45,3 +45,12 @@ def select(
             raise UsageError("problems are both named and chosen by options", hint="give one of the two")
         return [load_problem(name, dataset=dataset) for name in named]
     return list(list_problems(subset, numbers, tags=tags or (), split=split, dataset=dataset))
+
+
+def that_declare(problems: list[Problem], size: str | None) -> list[Problem]:
+    """Those of some problems that have a size; all where none is asked for. Raises UsageError where none has it."""
+    found = [problem for problem in problems if size is None or size in problem.workloads]
+    if not found:
+        declared = dict.fromkeys(name for problem in problems for name in problem.workloads)
+        raise UsageError(f"no size {size} is declared", hint=f"there are {', '.join(declared)}")
+    return found

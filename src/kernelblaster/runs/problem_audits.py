@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from kernelblaster.problems.notes import NAME, read_notes
+from kernelblaster.problems.notes import read_notes
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import reference_digest
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
@@ -27,7 +28,7 @@ class AuditRecord(BaseModel):
     name: str
     precisions: tuple[Precision, ...]
     digest: str
-    """Of its reference, which alone is audited."""
+    """Of its reference, and of what its notes excuse (`audit_digest`)."""
     workload: str | None = None
     """Size at which it was audited; None: the cheap one."""
     checks: int = 1
@@ -79,16 +80,11 @@ def read_audits(path: Path) -> list[AuditRecord]:
 
 def audit_digest(problem: Problem) -> str:
     """Of what an audit depends on: the reference, and notes where they excuse a kernel that leaves something out."""
-    reference = reference_digest(problem)
-    if not read_notes(problem.directory).inert:
+    reference, excused = reference_digest(problem), read_notes(problem.directory).inert
+    if not excused:
         return reference
-    return f"{reference}-{hashlib.sha256((problem.directory / NAME).read_bytes()).hexdigest()[:8]}"
-
-
-def speaks_for(record: AuditRecord, problem: Problem) -> bool:
-    """Whether a record is of a problem as it is: earlier releases counted notes that excuse nothing, too."""
-    digest = audit_digest(problem)
-    return record.problem == str(problem.id) and digest in (record.digest, record.digest.partition("-")[0])
+    text = json.dumps(dict(excused), sort_keys=True)
+    return f"{reference}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _known(path: Path) -> dict[tuple[str, tuple[Precision, ...], str, str | None, int], AuditRecord]:

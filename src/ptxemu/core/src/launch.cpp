@@ -32,19 +32,21 @@ void work_together(Worker& worker) {
 }
 
 // In which order clusters begin: one by one from the first, or, of those that the GPU holds at once, one of each of
-// several parts in turns, from the last. Then neighbours in time are far apart in the grid.
+// several parts in turns, from the last. Then neighbours in time are far apart in the grid; into how many parts it falls
+// differs from launch to launch, for work is split into two slices, or three, or five.
 class Beginnings {
 public:
-    Beginnings(u64 clusters, u64 window) : clusters_(clusters), window_(window) {}
+    explicit Beginnings(const Launch& launch)
+        : clusters_(launch.clusters()), window_(launch.window), parts_(kParts[launch.number % std::size(kParts)]) {}
 
     // The next one; `clusters` when there is none.
     u64 next() {
         if (window_ == 0) return first_ == clusters_ ? clusters_ : first_++;
         while (first_ < clusters_) {
             const u64 held = std::min(window_, clusters_ - first_);
-            const u64 length = (held + kParts - 1) / kParts;
-            for (; turn_ < kParts * length; ++turn_) {
-                const u64 place = turn_ % kParts * length + turn_ / kParts;
+            const u64 length = (held + parts_ - 1) / parts_;
+            for (; turn_ < parts_ * length; ++turn_) {
+                const u64 place = turn_ % parts_ * length + turn_ / parts_;
                 if (place >= held) continue;
                 ++turn_;
                 return first_ + held - 1 - place;
@@ -56,9 +58,9 @@ public:
     }
 
 private:
-    static constexpr u64 kParts = Turns::kBlocksAtOnce;
+    static constexpr u64 kParts[] = {6, 4, 3, 5, 2};  // the first launch has the second of these
 
-    u64 clusters_, window_;
+    u64 clusters_, window_, parts_;
     u64 first_ = 0;  // of those that are left, or of the window
     u64 turn_ = 0;   // within the window
 };
@@ -67,7 +69,7 @@ private:
 void work_in_turns(Worker& worker, unsigned index, unsigned workers) {
     const Launch& launch = *worker.launch;
     const u64 clusters = launch.clusters();
-    Beginnings beginnings(clusters, launch.window);
+    Beginnings beginnings(launch);
     const auto begin = [&](ClusterRunner& runner) {
         u64 next = beginnings.next();
         while (next < clusters && next % launch.sm_groups() % workers != index) next = beginnings.next();

@@ -4,9 +4,10 @@
 //
 // PTXEMU_SCHEDULE names a seed for another order, in which a warp is interrupted after a few instructions and several
 // blocks are under way at once, as on a GPU: what nothing orders then comes out otherwise. Where a kernel may look at
-// what other blocks do, blocks still begin in ascending order, for it may rely on that those before have begun. Blocks of
-// others begin in an order in which those that are far apart in the grid meet, the last first. The order depends on
-// nothing but seed and worker, so that a call gives the same bytes every time, unless blocks of several workers race.
+// what other blocks do, or adds up floats by atomics, blocks still begin in ascending order: it may rely on that those
+// before have begun, and sums depend on the order. Blocks of others begin in an order in which those that are far apart
+// in the grid meet, the last first. The order depends on nothing but seed, worker and number of the launch, so that a
+// program gives the same bytes every time, unless blocks of several workers race.
 #pragma once
 
 #include "types.hpp"

@@ -96,7 +96,8 @@ def test_an_exploit_that_was_harmless_is_timed_at_once(exploit, honest) -> None:
 
 
 def test_what_the_oldest_judge_judged_comes_first(exploit, honest) -> None:
-    days = sorted(json.loads(JUDGES.read_text()).items(), key=lambda item: item[1])
+    known_days = json.loads(JUDGES.read_text()).items()
+    days = sorted((item for item in known_days if item[0] != judge_digest()), key=lambda item: item[1])
     known = {
         exploit.name: outcome(exploit, "wrong_values", judge=days[-1][0]),
         honest.name: outcome(honest, "correct", judge=days[0][0]),

@@ -17,7 +17,6 @@ import subprocess
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -242,11 +241,11 @@ def audited(problems: Sequence[Problem], audits: Sequence[AuditRecord]) -> Itera
 
 def _audit_of(problem: Problem, audits: Sequence[AuditRecord]) -> AuditRecord | None:
     """The newest record of a problem as it is, of an earlier version of the audit where there is no other."""
-    at_hand = [one for one in reversed(audits) if one.problem == str(problem.id) and one.workload is None]
-    found = (one for one in at_hand if one.checks == CHECKS and one.digest == audit_digest(problem))
-    reference = reference_digest(problem)
-    earlier = (one for one in at_hand if one.checks == 1 and one.digest == reference)
-    return next(chain(found, earlier), None)
+    for checks, digest in ((CHECKS, audit_digest(problem)), (1, reference_digest(problem))):
+        for one in reversed(audits):
+            if (one.problem, one.checks, one.digest, one.workload) == (str(problem.id), checks, digest, None):
+                return one
+    return None
 
 
 def launch_bound(records: Sequence[CheckRecord]) -> Iterator[str]:

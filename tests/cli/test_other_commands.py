@@ -15,6 +15,7 @@ from cli_support import Done, call
 
 from kernelblaster import load_problem
 from kernelblaster.cli.app import app
+from kernelblaster.cli.selection import that_declare
 from kernelblaster.errors import ExitCode
 from kernelblaster.evaluation.timing.pytorch_times import PytorchTimes, shipped_times
 from kernelblaster.knowledge.experience import stored_transitions
@@ -114,10 +115,11 @@ def test_a_problem_whose_driver_judges_itself_is_listed_and_shown(invoke: Invoke
 
 
 def test_an_audit_of_a_size_is_of_the_problems_that_declare_it(invoke: Invoke) -> None:
-    some = [load_problem(f"level1/{number}") for number in range(1, 101)]
-    lacking = next(one for one in some if "v0" not in one.workloads)
-    only = f"{lacking.id}"
-    assert invoke("problems", "audit", only, "--size", "v0").code == ExitCode.USAGE
+    lacking, having = load_problem("level1/50"), load_problem("level1/23")
+    assert "v0" not in lacking.workloads
+    assert that_declare([lacking, having], "v0") == [having]
+    assert that_declare([lacking, having], None) == [lacking, having]
+    assert invoke("problems", "audit", str(lacking.id), "--size", "v0").code == ExitCode.USAGE
 
 
 def test_all_sizes_are_shown_and_the_main_one_listed(invoke: Invoke) -> None:

@@ -93,3 +93,7 @@ def emulate(options: EmulateOptions) -> int:
             progress.tell(f"building {command.program} for the emulated GPU")
             built = build_program(command, cache_dir())
         return run_program(built, command)
+
+
+app = typer.Typer(add_completion=False)
+app.command("emulate", cls=EmulateCommand)(emulate)

@@ -30,7 +30,9 @@ from kernelblaster.errors import ExitCode
 if TYPE_CHECKING:
     from kernelblaster import DeviceFacts, KernelEnvironments
 
-app = typer.Typer(help="Problems as tasks for reinforcement learning, over OpenEnv.", no_args_is_help=True)
+app = typer.Typer(
+    help="Problems as tasks for reinforcement learning, over OpenEnv.", no_args_is_help=True, add_completion=False
+)
 app.command("eval")(evaluate)
 app.command("report")(report)
 

@@ -14,7 +14,9 @@ from kernelblaster.cli.options import JsonOption
 from kernelblaster.cli.terminal import print_json
 from kernelblaster.errors import ExitCode
 
-app = typer.Typer(help="Look into, import, merge, compare and check knowledge bases.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look into, import, merge, compare and check knowledge bases.", no_args_is_help=True, add_completion=False
+)
 
 FileArgument = Annotated[Path | None, typer.Argument(help="optimization_database.json; the shipped seed if not given.")]
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from kernelblaster import Problem, PytorchTimes, TensorSpec
 
-app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True)
+app = typer.Typer(help="List, show and audit problems.", no_args_is_help=True, add_completion=False)
 
 app.command("check")(check)
 app.command("baseline")(baseline)

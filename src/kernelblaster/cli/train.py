@@ -23,7 +23,7 @@ from kernelblaster.cli.train_options import DirectoryArgument, JudgeOptions, qui
 if TYPE_CHECKING:
     from kernelblaster import ArmFigures, Estimate, Metrics
 
-app = typer.Typer(help="Train a model to write kernels, in stages of GRPO.", no_args_is_help=True)
+app = typer.Typer(help="Train a model to write kernels, in stages of GRPO.", no_args_is_help=True, add_completion=False)
 app.command("tiny")(tiny)
 app.command("data")(data)
 app.command("export")(export)

@@ -203,6 +203,7 @@ def test_the_audit_leaves_the_random_generator_as_it_was(tmp_path: Path) -> None
     ("reference", "message"),
     [
         ("raise ValueError('no data')\n" + REFERENCE, "ValueError: no data"),
+        ("raise SyntaxError\n" + REFERENCE, "SyntaxError"),
         (REFERENCE.replace("class Model", "class Other"), "does not define Model"),
         (REFERENCE.replace("SIZES[size]", "SIZES['huge']"), "KeyError: 'huge'"),
         (REFERENCE.replace("* x * x", "@ x"), "reference.py:"),

@@ -9,6 +9,7 @@ import ast
 import hashlib
 import inspect
 import json
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 TORCH = threading.RLock()
 """Held by whoever changes or relies on what is global to torch: seed, default type, default device, numeric flags."""
 Result = TypeVar("Result")
+_EXECUTING = threading.RLock()
+"""Held while a `reference.py` is executed, which `sys.modules` has for that long."""
 _NOT_OF_A_SIZE = frozenset({"SIZES", "TAGS", "MENDS"})
 _COUNTER = "num_batches_tracked"
 """Of batch normalisation, which counts calls with it in training and never reads it in evaluation mode."""
@@ -67,9 +70,14 @@ class Reference:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Arguments of `Model.forward`, in order."""
-        parameters = inspect.signature(self.module.Model.forward).parameters
-        return tuple(parameters)[1:]
+        """Arguments of `Model.forward`, in order; those by keyword alone are left at their defaults."""
+        return tuple(self.parameters)
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """What `input_names` names."""
+        parameters = list(inspect.signature(self.module.Model.forward).parameters.values())[1:]
+        return {it.name: it for it in parameters if it.kind is not it.KEYWORD_ONLY or it.default is it.empty}
 
     def inputs(self, workload: str) -> list[Any]:
         """Freshly drawn arguments of forward, in order: tensors, floating-point ones in float32, and numbers."""
@@ -80,19 +88,21 @@ class Reference:
         import torch
 
         names, given = self.input_names, self.inputs(workload)
-        if len(names) != len(given):
+        needed = sum(it.default is it.empty for it in self.parameters.values())
+        if not needed <= len(given) <= len(names):
             raise ProblemError(
                 f"{self._place(self.module.get_inputs)}: get_inputs gives {len(given)} inputs, "
                 f"forward takes {len(names)}: {', '.join(names) or 'none'}",
                 hint="make the two agree",
             )
-        for name, value in zip(names, given, strict=True):
+        named = dict(zip(names, given, strict=False))  # what is not given has a default
+        for name, value in named.items():
             if not isinstance(value, torch.Tensor) and self.problem.scalars.get(name) != value:
                 raise ProblemError(
                     f"{self._place(self.module.get_inputs)}: get_inputs gives {value!r} for {name}",
                     hint=f"declare SCALARS = {{{name!r}: {value!r}}}, or give a tensor",
                 )
-        return {name: value for name, value in zip(names, given, strict=True) if isinstance(value, torch.Tensor)}
+        return {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
 
     def model(self, workload: str) -> torch.nn.Module:
         """A freshly initialised module in evaluation mode, weights in float32."""
@@ -133,8 +143,14 @@ def load_reference(problem: Problem) -> Reference:
 
 def _execute(problem: Problem, module: ModuleType) -> None:
     path = problem.reference_path
-    tree = parse_python(path.read_text(encoding="utf-8"), str(path))
-    exec(compile(_with_scalars(tree, problem.scalars), str(path), "exec"), module.__dict__)
+    tree = _with_scalars(parse_python(read_source(path), str(path)), problem.scalars)
+    code = compile(tree, str(path), "exec", dont_inherit=True)  # this file's `annotations` are not the problem's
+    with _EXECUTING:
+        sys.modules[module.__name__] = module  # where a dataclass looks up its annotations
+        try:
+            exec(code, module.__dict__)
+        finally:
+            sys.modules.pop(module.__name__, None)
 
 
 def _with_scalars(tree: ast.Module, scalars: Mapping[str, float]) -> ast.Module:
@@ -221,8 +237,21 @@ def _tensors_of(problem: Problem, workload: str, digest: str) -> tuple[tuple[str
 
 
 def weights_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters and buffers that are passed to the launcher, in order: all but batch normalisation's call counters."""
-    return {name: tensor for name, tensor in model.state_dict().items() if not name.endswith(_COUNTER)}
+    """Parameters and buffers that are passed to the launcher, in order.
+
+    Not batch normalisation's call counters; of names that are tied to one tensor the first.
+    """
+    first = first_names(model)
+    state = model.state_dict()
+    return {name: state[name] for name in state if first[name] == name and not name.endswith(_COUNTER)}
+
+
+def first_names(model: torch.nn.Module) -> dict[str, str]:
+    """Each name of a module's state, and the first one that is tied to the same tensor: mostly itself."""
+    kept = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    tensors = {name: id(tensor) for name, tensor in kept}
+    first: dict[int, str] = {}
+    return {name: first.setdefault(tensors[name], name) if name in tensors else name for name in model.state_dict()}
 
 
 def run_model(problem: Problem, model: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -249,8 +278,15 @@ def outputs_of(problem: Problem, returned: object) -> tuple[torch.Tensor, ...]:
 
 def arguments(problem: Problem, model: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> list[Any]:
     """What forward takes, in order: input tensors, and numbers that are among the problem's scalars."""
-    names = tuple(inspect.signature(model.forward).parameters)
+    names = passed_names(inspect.signature(model.forward).parameters, {*inputs, *problem.scalars})
     return [inputs[name] if name in inputs else problem.scalars[name] for name in names]
+
+
+def passed_names(parameters: Mapping[str, inspect.Parameter], known: Collection[str]) -> list[str]:
+    """The parameters of forward that are passed: all up to the first that has a default and is not known."""
+    names = list(parameters)
+    left = (at for at, it in enumerate(parameters.values()) if it.name not in known and it.default is not it.empty)
+    return names[: next(left, len(names))]
 
 
 def _check_names(problem: Problem, names: Sequence[str]) -> None:
@@ -310,5 +346,5 @@ def blaming(problem: Problem, work: Callable[[], Result]) -> Result:
     except Exception as error:
         place = place_in(problem.reference_path, error)
         # The text of a SyntaxError repeats where it is.
-        text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
+        text = " ".join(((error.msg or "") if isinstance(error, SyntaxError) else str(error)).split())
         raise ProblemError(f"{place}: {type(error).__name__}: {text}", hint="correct the file") from error

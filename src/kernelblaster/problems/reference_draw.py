@@ -33,8 +33,9 @@ class ReferenceDraw:
         """The outputs when some inputs or weights have other values."""
         import torch
 
-        inputs = {name: changed.get(name, value) for name, value in self.inputs.items()}
-        state = {name: changed.get(name, value) for name, value in self.model.state_dict().items()}
+        # Clones, for forward may change what it is given.
+        inputs = {name: changed.get(name, value).clone() for name, value in self.inputs.items()}
+        state = {name: changed.get(name, value) for name, value in weights_of(self.model).items()}
         given = tuple(arguments(self.problem, self.model, inputs))
         return outputs_of(self.problem, torch.func.functional_call(self.model, state, given))
 
@@ -59,7 +60,8 @@ def draw_reference(problem: Problem, workload: str | None = None, seed: int = SE
         model = reference.model(size).double().to(device)
         drawn = reference.tensors(size)
         inputs = {name: t.to(device, torch.float64 if t.is_floating_point() else t.dtype) for name, t in drawn.items()}
-        outputs = blaming(problem, lambda: run_model(problem, model, inputs))
+        given = {name: value.clone() for name, value in inputs.items()}
+        outputs = blaming(problem, lambda: run_model(problem, model, given))
     return ReferenceDraw(problem, model, inputs, dict(zip(problem.outputs, outputs, strict=True)))
 
 

@@ -23,6 +23,7 @@ from torch.utils import cpp_extension
 from triton.runtime import cache as triton_cache
 
 from kernelblaster.problems.problem import TensorRole
+from kernelblaster.problems.reference import first_names, weights_of
 from kernelblaster.python_candidates.extensions import Extensions
 from kernelblaster.python_candidates.plan import (
     ANSWER,
@@ -41,7 +42,6 @@ from kernelblaster.python_candidates.trace import CallTrace, NotRecorded
 from kernelblaster.python_candidates.triton_driver import Recorder
 
 _MODEL = "ModelNew"
-_COUNTER = "num_batches_tracked"
 """Of batch normalisation in training; no tensor of any problem."""
 _MOST_LOG = 8000
 
@@ -125,7 +125,7 @@ def _model(module: ModuleType, extents: Extents, given: dict[str, torch.Tensor])
         raise NotRecorded(RefusalKind.MODULE, f"the file defines no class {_MODEL}", "derive it from torch.nn.Module")
     model: torch.nn.Module = _constructed(made, ast.literal_eval(extents.init), extents.scalars).eval()
     weights = {spec.name: given[spec.name] for spec in extents.tensors if spec.role is TensorRole.WEIGHT}
-    own = {name: tensor for name, tensor in model.state_dict().items() if not name.endswith(_COUNTER)}
+    own = weights_of(model)
     if set(own) != set(weights):
         raise NotRecorded(
             RefusalKind.MODULE,
@@ -137,7 +137,8 @@ def _model(module: ModuleType, extents: Extents, given: dict[str, torch.Tensor])
             raise NotRecorded(
                 RefusalKind.MODULE, f"weight {name} is {tuple(own[name].shape)}", f"make it {tuple(tensor.shape)}"
             )
-    model.load_state_dict(weights, strict=False, assign=True)
+    tied = {name: weights[first] for name, first in first_names(model).items() if first in weights}
+    model.load_state_dict(tied, strict=False, assign=True)
     return model
 
 

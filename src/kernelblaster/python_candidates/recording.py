@@ -19,7 +19,7 @@ from kernelblaster.devices.failures import BuildFailure, BuildFailureKind
 from kernelblaster.errors import MachineError, ProblemError
 from kernelblaster.paths import how_to_install
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
-from kernelblaster.problems.reference import load_reference, tensor_specs
+from kernelblaster.problems.reference import load_reference, passed_names, tensor_specs
 from kernelblaster.python_candidates.plan import (
     ANSWER,
     CANDIDATE,
@@ -70,7 +70,7 @@ def extents_of(problem: Problem, workload: str, precision: Precision) -> Extents
     inputs = {spec.name for spec in specs if spec.role is TensorRole.INPUT}
     arguments = tuple(
         PlanArgument(tensor=name) if name in inputs else PlanArgument(value=problem.scalars[name])
-        for name in reference.input_names
+        for name in passed_names(reference.parameters, {*inputs, *problem.scalars})
     )
     return Extents(
         sizes=problem.workloads[workload],

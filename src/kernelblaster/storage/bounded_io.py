@@ -27,10 +27,11 @@ def read_bounded(path: Path, most_mib: int, *, follow: bool = True) -> bytes:
     """
     # A pipe without a writer must not block.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    status = os.fstat(handle)
+    if stat.S_ISDIR(status.st_mode):
+        os.close(handle)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     with open(handle, "rb") as file:
-        status = os.fstat(handle)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is a device, pipe or socket, not a file", str(path))
         most = most_mib * MIB
@@ -44,5 +45,8 @@ def read_bounded(path: Path, most_mib: int, *, follow: bool = True) -> bytes:
 
 
 def read_source(path: Path) -> str:
-    """The text of a source file, with `\\n` line ends. Raises OSError as `read_bounded`, and UnicodeDecodeError."""
-    return io.StringIO(read_bounded(path, SOURCE_MIB).decode("utf-8"), newline=None).read()
+    """The text of a source file, with `\\n` line ends and without a byte-order mark.
+
+    Raises OSError as `read_bounded`, and UnicodeDecodeError.
+    """
+    return io.StringIO(read_bounded(path, SOURCE_MIB).decode("utf-8-sig"), newline=None).read()

@@ -229,10 +229,10 @@ def _exact_tensor(drawn: Draw, spec: TensorSpec, values: torch.Tensor) -> Refere
 def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
     """Run the module on the drawn values, upcast or as they are."""
 
-    def cast(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    def cast(name: str, tensor: torch.Tensor, copied: bool = False) -> torch.Tensor:
         # The module sees values, not storage types: where integers are stored narrower than torch draws them, too.
         whole = torch.int64 if name in drawn.problem.dtypes and tensor.dtype is not torch.bool else tensor.dtype
-        return tensor.to(device, dtype if tensor.is_floating_point() else whole)
+        return tensor.to(device, dtype if tensor.is_floating_point() else whole, copy=copied)
 
     module = copy.deepcopy(drawn.module).to(dtype).to(device)
     weights = {name: cast(name, weight) for name, weight in drawn.weights.items()}
@@ -240,7 +240,8 @@ def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.T
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
-        inputs = {name: cast(name, tensor) for name, tensor in drawn.inputs.items()}
+        # Copied even where nothing is cast: forward may change what it is given.
+        inputs = {name: cast(name, tensor, copied=True) for name, tensor in drawn.inputs.items()}
         return within_time(drawn.problem, lambda: run_model(drawn.problem, module, inputs))
     finally:
         torch.set_default_dtype(previous)

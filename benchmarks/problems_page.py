@@ -13,6 +13,7 @@ that were judged: reference, harness, and the start with the shared pieces that 
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +43,9 @@ AUDITS = "audits.jsonl"
 SHORT_US = 5.0
 NAMING = 3
 """Columns of a table before those of verdicts."""
+NAMED = 3
+"""Things that a kernel may leave out, of those in one line."""
+_LEFT_OUT = re.compile(r"(a kernel (?:that ignores|without) )(.+)( passes in \w+)")
 UNKNOWN, STALE = "-", "stale"
 HEAD = """# Problems
 
@@ -228,7 +232,7 @@ def audited(problems: Sequence[Problem], audits: Sequence[AuditRecord]) -> Itera
     )
     yield ""
     for problem, record in found:
-        for fault in () if record is None else record.faults:
+        for fault in () if record is None else _together(record.faults):
             yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {fault}"
     earlier = [f"{p.id.level}/{p.id.number}" for p, record in found if record is not None and record.checks < CHECKS]
     if earlier:
@@ -237,6 +241,18 @@ def audited(problems: Sequence[Problem], audits: Sequence[AuditRecord]) -> Itera
     if missing:
         yield textwrap.fill(f"Not audited as they are: {', '.join(missing)}.", 120)
     yield ""
+
+
+def _together(faults: Sequence[str]) -> Iterator[str]:
+    """Faults, those in one line that differ in what a kernel leaves out alone."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for fault in faults:
+        parts = _LEFT_OUT.fullmatch(fault)
+        groups.setdefault((parts[1], parts[3]) if parts else (fault, ""), []).extend([parts[2]] if parts else [])
+    for (before, after), names in groups.items():
+        more = len(names) - NAMED
+        shown = [*names[:NAMED], *([f"one of {more} more"] if more > 0 else [])]
+        yield f"{before}{' or '.join(filter(None, (', '.join(shown[:-1]), *shown[-1:])))}{after}"
 
 
 def _audit_of(problem: Problem, audits: Sequence[AuditRecord]) -> AuditRecord | None:

@@ -19,7 +19,7 @@ from kernelblaster.runs.problem_audits import CHECKS, AuditRecord, audit_digest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from problems_page import STALE, Column, EarlierPage, page, table
+from problems_page import STALE, Column, EarlierPage, audited, page, table
 
 NUMBERS = (19, 20)
 HALF = Column("NVIDIA H200", "fp16", "full")
@@ -90,3 +90,21 @@ def test_an_audit_speaks_for_the_references_that_it_saw(dataset: Path) -> None:
     told = "\n".join(page(problems, [], EarlierPage(), audits))
     assert "zeros would pass" not in told
     assert f"Not audited as they are: 1/{first.id.number}." in told
+
+
+def test_what_kernels_may_leave_out_is_told_together(dataset: Path) -> None:
+    (problem, *_) = list(Dataset(dataset).problems())
+    ignored = tuple(f"a kernel that ignores bias{number} passes in bf16" for number in range(9))
+    faults = (*ignored, "a kernel without clamp 1 passes in fp16", "zeros would pass")
+    record = AuditRecord(
+        problem=str(problem.id),
+        name=problem.name,
+        precisions=(),
+        digest=audit_digest(problem),
+        faults=faults,
+        checks=CHECKS,
+    )
+    told = [line for line in audited([problem], [record]) if line.startswith("- ")]
+    together, alone, other = (line.partition(": ")[2] for line in told)
+    assert together == "a kernel that ignores bias0, bias1, bias2 or one of 6 more passes in bf16"
+    assert (alone, other) == faults[-2:]

@@ -20,6 +20,8 @@ FAULT = (
 def test_places_and_mangled_names_are_left_out() -> None:
     assert tidied(FAULT, [KERNEL]).endswith("(candidate.cu:60)")
     assert "kernel softmax:" in tidied(FAULT, [KERNEL])
+    template = KERNEL.model_copy(update={"name": "void ns::softmax<float, (int)4>(float*, int)"})
+    assert "kernel softmax:" in tidied(FAULT, [template])
     assert tidied("_Z5otherv at /usr/include/x.h:3", [KERNEL]) == "_Z5otherv at /usr/include/x.h:3"
 
 

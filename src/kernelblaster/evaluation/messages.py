@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kernelblaster.devices.profiles import KernelResources
+from kernelblaster.devices.profiles import KernelResources, short_name
 
 _OWN_FILE = re.compile(r"(?:/[^\s/:()]+)+/(candidate\.cu)\b")
 """A candidate's source where it lies while it is judged."""
@@ -23,7 +23,7 @@ _FAULT = re.compile(
 
 def tidied(text: str, resources: Iterable[KernelResources]) -> str:
     """A message without the places where this product works, with kernels under the names they have in the source."""
-    names = {kernel.symbol: kernel.name.partition("(")[0] for kernel in resources if kernel.symbol}
+    names = {kernel.symbol: short_name(kernel.name) for kernel in resources if kernel.symbol}
     text = _OWN_FILE.sub(r"\1", text)
     return _MANGLED.sub(lambda found: names.get(found[0], found[0]), text)
 

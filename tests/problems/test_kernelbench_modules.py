@@ -187,10 +187,22 @@ def test_whoever_asks_for_a_gpu_is_told_to_leave_it_out(tmp_path: Path) -> None:
     assert "device" in refused(tmp_path, text_of(given="torch.randn(N, 64).cuda()")).hint
 
 
-def test_inputs_that_the_judge_cannot_pass_are_told_of_the_file(tmp_path: Path) -> None:
-    source = text_of("return x.abs()", given="torch.randn(N, 64, dtype=torch.complex64)")
-    with pytest.raises(ProblemError):
-        imported(tmp_path, source)
+@pytest.mark.parametrize(
+    ("text", "told", "remedy"),
+    [
+        (text_of("return x.abs()", given="torch.randn(N, 64, dtype=torch.complex64)"), "complex", "float"),
+        (text_of("return x + self.x", "self.x = nn.Parameter(torch.randn(64))"), "two tensors", "rename"),
+        (text_of(given="torch.randn(N, 64), torch.randn(N, 64)"), "forward", "get_inputs"),
+        (text_of().replace("return []", "return [1]"), "__init__", "get_init_inputs"),
+        (text_of().replace("return []", "pass"), "Model", "get_init_inputs"),
+        (text_of().replace("(nn.Module)", ""), "eval", "nn.Module"),
+        (text_of().replace("super().__init__()", "self.a = nn.Linear(3, 3)"), "Module", "super"),
+    ],
+)
+def test_what_does_not_fit_together_is_told_of_the_file(tmp_path: Path, text: str, told: str, remedy: str) -> None:
+    error = refused(tmp_path, text)
+    assert told in error.message
+    assert remedy in error.hint
 
 
 def test_numbers_that_nothing_reads_are_no_parameters(tmp_path: Path) -> None:

@@ -13,6 +13,15 @@ _LONGEST = 240
 _VALUES = "shapes, branches and numbers may not depend on values: torch.where chooses by them, and extents are fixed"
 _SHAPES = "it is run for its shapes alone: use operations that tell them without values, and neither numpy nor devices"
 _HINTS = (
+    (r"\bforward\(\) (takes|missing|got)", "get_inputs returns a list of forward's arguments, in order"),
+    (
+        r"\bModel\(\) argument after|__init__\(\) (takes|missing|got)",
+        "get_init_inputs returns a list of Model's arguments",
+    ),
+    (
+        r"no attribute 'eval'|cannot assign .* before Module.__init__",
+        "Model is a torch.nn.Module, and calls super().__init__()",
+    ),
     (r"CUDA|cuda|No HIP|NVIDIA driver", "leave devices out: the judge places tensors and weights"),
     (r"relative import|^No module named", "the file has to stand alone: put what it imports into it"),
     (r"\.item\(\)|_local_scalar_dense|no data|nonzero|masked_select|data-dependent|\.tolist\(\)", _VALUES),
@@ -36,6 +45,8 @@ def fault_of_source(error: ProblemError, source: Path, module: ModuleText, made:
         return str(source) if line is None else f"{source}:{module.line_of_source(int(line))}"
 
     message = re.sub(rf"{re.escape(str(made))}(:(?P<line>\d+))?", place, error.message)
+    if str(source) not in message:
+        message = f"{source}: {message}"
     cause = error.__cause__
     if cause is None or isinstance(cause, ProblemError | SyntaxError):
         return ProblemError(message, hint=error.hint)

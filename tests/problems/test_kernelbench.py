@@ -240,7 +240,7 @@ def test_layers_that_do_otherwise_in_evaluation_mode_are_told(tmp_path: Path) ->
         ["first"],
         ["drop"],
     ]
-    path.write_text(TWO)
+    path.write_text(NORMED)
     assert import_problems(tmp_path / "checkout", tmp_path / "other").problems[0].notes == ()
 
 

@@ -1,20 +1,20 @@
-"""What a module does otherwise in evaluation mode, in which every problem is judged, than as it was made."""
+"""What whoever gives a module should know of how it is judged: in evaluation mode, and whole numbers exactly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelblaster.problems.problem import Problem
-from kernelblaster.problems.reference import TORCH, load_reference
+from kernelblaster.problems.problem import Precision, Problem, TensorRole
+from kernelblaster.problems.reference import TORCH, load_reference, tensor_specs
 
 _SHOWN = 3
 """Layers that a note names."""
 
 
 def evaluation_notes(problem: Problem, size: str) -> tuple[str, ...]:
-    """One line per kind of layer that a module holds and that training would have do something else.
+    """One line per kind of layer that training would have do something else, and one of outputs that may be indices.
 
-    Raises ProblemError where the module cannot be made.
+    Raises ProblemError where the module cannot be made, or its tensors cannot be judged.
     """
     import torch
 
@@ -25,7 +25,24 @@ def evaluation_notes(problem: Problem, size: str) -> tuple[str, ...]:
     norms = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.instancenorm._InstanceNorm)
     running = [name for name, layer in layers.items() if isinstance(layer, norms) and layer.track_running_stats]
     dropping = [name for name, layer in layers.items() if _dropped(layer) > 0]
-    return tuple(_notes(running, dropping))
+    return (*_notes(running, dropping), *_index_notes(problem, size))
+
+
+def _index_notes(problem: Problem, size: str) -> Iterator[str]:
+    """Of equal values another implementation may choose another, and is wrong unless it is known what was chosen."""
+    specs = tensor_specs(problem, size, Precision.FP32)
+    told = [
+        spec.name
+        for spec in specs
+        if spec.role is TensorRole.OUTPUT and spec.dtype.label == "int64" and spec.name not in problem.indices
+    ]
+    given = [spec.name for spec in specs if spec.role is TensorRole.INPUT]
+    if told and given:
+        form = ", ".join(f'"{name}": ("{given[0]}", 1)' for name in told)
+        yield (
+            f"judged exactly, of equal values too: {', '.join(told)}; outputs that hold indices into an input, "
+            f"along axis 1 for example, are declared at the file's top level: INDICES = {{{form}}}"
+        )
 
 
 def _dropped(layer: object) -> float:

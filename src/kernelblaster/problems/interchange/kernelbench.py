@@ -9,18 +9,19 @@ then the module is judged at its own size.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.interchange.signature import RESERVED, LauncherSignature, driver_source
+from kernelblaster.problems.interchange.determinism import require_determinism
+from kernelblaster.problems.interchange.module_faults import fault_of_source
+from kernelblaster.problems.interchange.module_text import ModuleText, read_module
+from kernelblaster.problems.interchange.signature import TAKEN, LauncherSignature, driver_source
 from kernelblaster.problems.loader import identify, load_problem
-from kernelblaster.problems.problem import OUTPUT, Problem, StandardWorkload
-from kernelblaster.problems.python_source import parse_python
-from kernelblaster.problems.reference import TORCH, blaming, load_reference, weights_of
+from kernelblaster.problems.problem import OUTPUT, Precision, Problem, StandardWorkload
+from kernelblaster.problems.reference import TORCH, Reference, blaming, load_reference, tensor_specs, weights_of
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
 
@@ -29,6 +30,8 @@ CHEAP_ELEMENTS, CHEAP_OPERATIONS = 1 << 18, 1 << 26
 """What `small` shall have: elements of all tensors together, operations of products and convolutions."""
 LARGE = 16.0
 """Times as much it may not have."""
+AFFORDABLE = 64.0
+"""Beyond these times as much a module is not run at all when it is imported, but for its shapes."""
 SMALLEST = 16
 """Parameters are not halved below this: windows, strides and groups are no extents."""
 LEAST = 4
@@ -36,25 +39,7 @@ LEAST = 4
 MOST_POINTERS = 16
 """More weights than this reach the launcher as one array."""
 _HALVINGS = 80
-_FUNCTIONS = ("get_inputs", "get_init_inputs")
-_TAKES_SIZE = "globals().update(SIZES[size], **SCALARS)"
-"""The line that both functions get."""
 _MODULE = re.compile(r"(\d+)_(.+)\.py")
-
-
-@dataclass(frozen=True)
-class _Module:
-    """What is read off the text.
-
-    Attributes:
-        text: of the module, its functions taking a size.
-        parameters: whole numbers by name.
-        scalars: fractions by name.
-    """
-
-    text: str
-    parameters: Mapping[str, int]
-    scalars: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -94,23 +79,23 @@ def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> P
     problem cannot have.
     """
     try:
-        module = _read(source, read_source(source))
+        module = read_module(source, read_source(source))
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(f"{source} cannot be read: {error}", hint="give a KernelBench file") from error
     directory = parent.resolve() / re.sub(r"[^A-Za-z0-9_.-]+", "_", name or source.stem)
     try:
         return _made(source, module, directory)
     except ProblemError as error:
-        raise _of_source(error, source, module, directory) from error
+        raise fault_of_source(error, source, module, directory / "reference.py") from error
 
 
-def _made(source: Path, module: _Module, directory: Path) -> Problem:
+def _made(source: Path, module: ModuleText, directory: Path) -> Problem:
     identity, known_as = identify(directory)
     draft = Problem(identity, known_as, directory, {FULL: dict(module.parameters)}, dict(module.scalars))
     write_atomically(draft.reference_path, module.text + _declarations({FULL: module.parameters}, module.scalars, ()))
     tensors = _tensors(draft)
-    module = _with_numbers(source, module, tensors)
     outputs = (OUTPUT,) if tensors.outputs == 1 else tuple(f"{OUTPUT}_{at}" for at in range(tensors.outputs))
+    module = _with_numbers(source, module, tensors, outputs)
     draft = replace(draft, workloads={FULL: dict(module.parameters)}, scalars=dict(module.scalars), outputs=outputs)
     small = _smaller(draft)
     sizes: dict[str, Mapping[str, int]] = {SMALL: small} if small else {}
@@ -118,110 +103,17 @@ def _made(source: Path, module: _Module, directory: Path) -> Problem:
     signature = _signature(module, tensors, outputs)
     write_atomically(draft.driver_path, driver_source(source.name, signature))
     write_atomically(draft.reference_path, module.text + _declarations(sizes, module.scalars, outputs))
-    return load_problem(directory)
+    return _judged(load_problem(directory))
 
 
-def _of_source(error: ProblemError, source: Path, module: _Module, directory: Path) -> ProblemError:
-    """The error with the file that was given, and its line, in the place of what was made of it."""
-    lines = module.text.split("\n")
-
-    def place(found: re.Match[str]) -> str:
-        if found["line"] is None:
-            return str(source)
-        line = int(found["line"])
-        return f"{source}:{line - sum(_TAKES_SIZE in one for one in lines[:line])}"
-
-    made = re.compile(rf"{re.escape(str(directory / 'reference.py'))}(:(?P<line>\d+))?")
-    return ProblemError(made.sub(place, error.message), hint=error.hint)
-
-
-def _read(source: Path, text: str) -> _Module:
-    try:
-        tree = parse_python(text, str(source))
-    except (SyntaxError, ValueError) as error:
-        raise ProblemError(f"{source} is not valid Python: {error}", hint="correct the file") from error
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    missing = [name for name in ("Model", *_FUNCTIONS) if name not in defined]
-    if missing:
-        raise ProblemError(
-            f"{source} does not define {', '.join(missing)}", hint="give a module such as KernelBench's, or a directory"
-        )
-    frozen = set(_read_on_import(tree))
-    numbers = {name: value for name, value in _numbers(tree) if name not in frozen and name not in RESERVED}
-    parameters = {name: value for name, value in numbers.items() if isinstance(value, int) and value >= 0}
-    scalars = {name: value for name, value in numbers.items() if isinstance(value, float)}
-    return _Module(_taking_sizes(source, tree, text), parameters, scalars)
-
-
-def _numbers(tree: ast.Module) -> Iterator[tuple[str, int | float]]:
-    """Numbers that are assigned once, and to one name, at the top level."""
-    targets = [target for node in tree.body for target in _targets(node)]
-    pairs: list[tuple[ast.expr, ast.expr]] = []
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
-                pairs += zip(names, values, strict=True)
-            case ast.Assign(targets=names, value=value):
-                pairs += ((name, value) for name in names)
-            case ast.AnnAssign(target=name, value=ast.expr() as value):
-                pairs.append((name, value))
-    for target, value in pairs:
-        number = _number(value)
-        if isinstance(target, ast.Name) and targets.count(target.id) == 1 and number is not None:
-            yield target.id, number
-
-
-def _number(node: ast.expr) -> int | float | None:
-    """What arithmetic on literals comes to; None for anything else."""
-    match node:
-        case ast.Constant(value=value) if type(value) in (int, float):
-            return value  # type: ignore[return-value]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            number = _number(operand)
-            return None if number is None else -number
-        case ast.BinOp(left=left, op=ast.Mult() | ast.Add() | ast.Sub() as op, right=right):
-            one, other = _number(left), _number(right)
-            if one is None or other is None:
-                return None
-            return one * other if isinstance(op, ast.Mult) else one + other if isinstance(op, ast.Add) else one - other
-    return None
-
-
-def _targets(node: ast.stmt) -> Iterator[str]:
-    for inner in ast.walk(node) if not isinstance(node, ast.FunctionDef | ast.ClassDef) else ():
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-            yield inner.id
-
-
-def _read_on_import(tree: ast.Module) -> Iterator[str]:
-    """Names that are read while the module is imported: in its statements, and in defaults of functions."""
-    parts: list[ast.AST] = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.Lambda):
-            parts += [*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)]
-        if isinstance(node, ast.ClassDef):
-            parts += [part for part in node.body if not isinstance(part, ast.FunctionDef)]
-    for part in parts:
-        for inner in ast.walk(part):
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
-                yield inner.id
-
-
-def _taking_sizes(source: Path, tree: ast.Module, text: str) -> str:
-    """The text with both functions taking a size, whose numbers they put in the place of the module's own."""
-    lines = text.splitlines()
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _FUNCTIONS]
-    for node in sorted(functions, key=lambda function: -function.lineno):
-        head = re.fullmatch(rf"def {node.name}\(\s*\)(?P<rest>.*:.*)", lines[node.lineno - 1])
-        first = node.body[0]
-        if head is None or first.lineno == node.lineno:
-            raise ProblemError(
-                f"{source}:{node.lineno}: {node.name} takes arguments or stands on one line",
-                hint=f"write `def {node.name}():` and its body below",
-            )
-        lines[node.lineno - 1] = f'def {node.name}(size="{FULL}"){head["rest"]}'
-        lines.insert(first.lineno - 1, f"{' ' * first.col_offset}{_TAKES_SIZE}")
-    return "\n".join(lines) + "\n\n\n"
+def _judged(problem: Problem) -> Problem:
+    """The problem. Raises ProblemError where its tensors cannot be judged, at any size."""
+    for size in problem.workloads:
+        tensor_specs(problem, size, Precision.FP32)
+    cost = _cost(problem, problem.workloads[problem.cheap_workload])
+    if cost is not None and cost <= AFFORDABLE:
+        require_determinism(problem)
+    return problem
 
 
 def _tensors(problem: Problem) -> _Tensors:
@@ -241,10 +133,7 @@ def _tensors(problem: Problem) -> _Tensors:
     named = dict(zip(reference.input_names, given, strict=False))
     tensors = {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
     numbers = {name: value for name, value in named.items() if not isinstance(value, torch.Tensor)}
-    odd = next((name for name, value in numbers.items() if not isinstance(value, float)), None)
-    if odd is not None or not all(isinstance(one, torch.Tensor) for one in every):
-        what = "an output" if odd is None else f"the input {odd}"
-        raise ProblemError(f"{what} of {problem.slug} is neither a tensor nor a fraction", hint="fix it in the module")
+    _require_passable(reference, numbers, every)
     weights = weights_of(model)
     together = [*tensors.values(), *weights.values(), *every]
     return _Tensors(
@@ -257,9 +146,45 @@ def _tensors(problem: Problem) -> _Tensors:
     )
 
 
-def _with_numbers(source: Path, module: _Module, tensors: _Tensors) -> _Module:
-    """With the fractions that forward takes; a module without a parameter gets extents of its first input."""
-    parameters = {name: value for name, value in module.parameters.items() if name not in tensors.inputs}
+def _require_passable(reference: Reference, numbers: Mapping[str, object], returned: Iterable[object]) -> None:
+    """Raise ProblemError unless inputs that are no tensors are fractions, and outputs are tensors."""
+    import torch
+
+    odd = [(name, value) for name, value in numbers.items() if not isinstance(value, float)]
+    if odd:
+        (name, value), *_ = odd
+        place = _place(reference, reference.module.get_inputs)
+        raise ProblemError(
+            f"{place}: get_inputs gives {_kind(value)} for the input {name}",
+            hint=f"leave {name} out: give it a default in forward, or assign it at the file's top level"
+            if value is None or isinstance(value, int | str)
+            else "give tensors and fractions alone, each as an argument of forward",
+        )
+    kinds = [_kind(one) for one in returned if not isinstance(one, torch.Tensor)]
+    if kinds:
+        raise ProblemError(
+            f"{_place(reference, reference.module.Model.forward)}: forward returns {kinds[0]} as an output",
+            hint="return one tensor or a flat tuple of tensors, and leave out what is none",
+        )
+
+
+def _kind(value: object) -> str:
+    return repr(value) if value is None or isinstance(value, int) else f"a {type(value).__name__}"
+
+
+def _place(reference: Reference, function: Callable[..., object]) -> str:
+    """File and line of a function of the reference; the file alone of one that lies elsewhere."""
+    path, code = reference.problem.reference_path, getattr(function, "__code__", None)
+    return f"{path}:{code.co_firstlineno}" if code and code.co_filename == str(path) else str(path)
+
+
+def _with_numbers(source: Path, module: ModuleText, tensors: _Tensors, outputs: Iterable[str]) -> ModuleText:
+    """With the fractions that forward takes; a module without a parameter gets extents of its first input.
+
+    What is called as an input or an output stays a constant.
+    """
+    named = {*tensors.inputs, *outputs}
+    parameters = {name: value for name, value in module.parameters.items() if name not in named}
     if not parameters:
         name, shape = next(iter(tensors.inputs.items()), ("", ()))
         parameters = {f"{name}_axis_{axis}": extent for axis, extent in enumerate(shape)}
@@ -309,26 +234,34 @@ def _cost(problem: Problem, parameters: Mapping[str, int]) -> float | None:
         return None
 
 
-def _signature(module: _Module, tensors: _Tensors, outputs: tuple[str, ...]) -> LauncherSignature:
-    taken = {*outputs, *tensors.inputs, *module.parameters, *module.scalars}
-    many = len(tensors.weights) > MOST_POINTERS
-    named = {} if many else {_parameter(name, taken): f'd.weight("{name}")' for name in tensors.weights}
-    arguments = {name: f'd.output("{name}")' for name in outputs}
-    arguments |= {name: f'd.input("{name}")' for name in tensors.inputs}
-    arguments |= {"weights": "d.weights()"} if many else named
-    arguments |= {name: f'd.size("{name}")' for name in module.parameters}
-    arguments |= {name: f'd.scalar("{name}")' for name in module.scalars}
-    types = dict.fromkeys(arguments, "void*") | dict.fromkeys(module.parameters, "int64_t")
-    types |= dict.fromkeys(module.scalars, "float") | ({"weights": "void* const*"} if many else {})
+def _signature(module: ModuleText, tensors: _Tensors, outputs: tuple[str, ...]) -> LauncherSignature:
+    taken: set[str] = set()
+    kinds = {"output": outputs, "input": tuple(tensors.inputs), "size": module.parameters, "scalar": module.scalars}
+    # Weights come third, and are named last: no other parameter is called otherwise for their sake.
+    names = {kind: {_parameter(name, taken): name for name in of_kind} for kind, of_kind in kinds.items()}
+    if len(tensors.weights) > MOST_POINTERS:
+        weights = {_parameter("weights", taken): "d.weights()"}
+        types = dict.fromkeys(weights, "void* const*")
+    else:
+        weights = {_parameter(name, taken): f'd.weight("{name}")' for name in tensors.weights}
+        types = dict.fromkeys(weights, "void*")
+    arguments: dict[str, str] = {}
+    for kind, type_name in (("output", "void*"), ("input", "void*"), ("size", "int64_t"), ("scalar", "float")):
+        arguments |= weights if kind == "size" else {}
+        arguments |= {parameter: f'd.{kind}("{name}")' for parameter, name in names[kind].items()}
+        types |= dict.fromkeys(names[kind], type_name)
     return LauncherSignature(arguments=arguments, types=types, pointers={}, integers={}, floats={})
 
 
-def _parameter(weight: str, taken: set[str]) -> str:
-    """`layers.0.weight` as a name of C++ that nothing else has."""
-    name = weight.replace(".", "_")
-    while name in taken or name in RESERVED:
-        name += "_"
-    return name
+def _parameter(name: str, taken: set[str]) -> str:
+    """`layers.0.weight` as a name of C++ that nothing else has; it is taken from then on."""
+    parameter = re.sub(r"\W", "_", name, flags=re.ASCII)
+    if parameter[:1].isdigit():
+        parameter = f"_{parameter}"
+    while parameter in taken or parameter in TAKEN:
+        parameter += "_"
+    taken.add(parameter)
+    return parameter
 
 
 def _declarations(

@@ -13,14 +13,24 @@ from kernelblaster.problems.dtype import LAUNCHABLE
 from kernelblaster.problems.problem import OUTPUT
 
 _CXX = """
-    alignas alignof and asm auto bool break case catch char class const constexpr continue decltype default
-    delete do double else enum explicit export extern false float for friend goto if inline int long mutable
-    namespace new noexcept not nullptr operator or private protected public register return short signed sizeof
-    static struct switch template this throw true try typedef typename union unsigned using virtual void
-    volatile while xor
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class compl
+    concept const const_cast consteval constexpr constinit continue co_await co_return co_yield decltype default delete
+    do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+    requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw
+    true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t ptrdiff_t size_t ssize_t
 """
 RESERVED = frozenset(_CXX.split())
-"""Words of C++ that name no parameter."""
+"""Words of C++, and types of signatures, that name no parameter."""
+_CUDA = """
+    scalar_t kb std half half2 dim3 float2 float3 float4 double2 int2 int3 int4 uint uint2 uint4 uchar ushort ulong
+    longlong2 nv_bfloat16 nv_bfloat162 cudaStream_t cudaError_t blockDim blockIdx gridDim threadIdx warpSize
+    NULL NAN INFINITY HUGE_VAL EOF CHAR_BIT INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN FLT_MAX FLT_MIN FLT_EPSILON
+    DBL_MAX DBL_MIN DBL_EPSILON RAND_MAX BUFSIZ M_PI M_E assert errno stdin stdout stderr linux unix
+"""
+TAKEN = RESERVED | frozenset(_CUDA.split()) | {LAUNCHER}
+"""With types that a kernel would no longer get at, and macros, which a declaration may not hold."""
 _DRIVER = Template("""// Made from $origin.
 #include <kernelblaster/driver.hpp>
 

@@ -42,7 +42,10 @@ in per cent, the share of the attainable time that it reaches. *Floor* is the ro
 *Attainable* is what a well-written kernel is expected to reach: the measured copy rate, the measured tensor rate, all
 products and convolutions, waves of tiles. Algebra, sparsity or a better algorithm may pass it. The starting kernels
 (`init.cu`) are plain and slow on purpose. Intervals, wall times, clocks and versions are in `data/baselines/`, and
-`kernelblaster problems show` tells them. Starts are timed in another sitting than PyTorch.
+`kernelblaster problems show` tells them. Starts are timed in another sitting than PyTorch. Wall times are sampled apart
+from device times and after them, of single calls on an idle GPU, behind a flush of the L2, too, and launched by the
+host also where the device time is that of a graph; so a few are below the device time of their row, where the GPU's
+clock or launches that were not hidden differ between the two samplings.
 
 Of fp32 convolutions PyTorch's times are those of cuDNN in TF32, its default. A kernel has to reach fp32's accuracy, for
 which three such products are taken; so these times may be shorter than the attainable ones.

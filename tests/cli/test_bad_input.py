@@ -324,3 +324,41 @@ def test_a_cache_from_which_no_program_may_run(clean: Path) -> None:
     shell = [*UNSHARED, "sh", "-c", f"mount -t tmpfs -o noexec none '{clean}/cache' && exec {ask}"]
     done = subprocess.run(shell, env=env, cwd=clean, capture_output=True, text=True, timeout=60)
     assert_one_line_and_hint(Done(done.returncode, done.stdout, done.stderr), ExitCode.MACHINE, "noexec")
+
+
+@pytest.mark.parametrize("name", ["adir.py", "adir"])
+def test_a_directory_in_place_of_a_file_is_called_one(invoke: Invoke, clean: Path, name: str) -> None:
+    (clean / name).mkdir()
+    done = invoke("run", "--problem", name)
+    assert_one_line_and_hint(done, ExitCode.USAGE, f"{name} is a directory", "--problem-dir")
+
+
+def test_an_audit_for_which_there_is_no_memory(
+    invoke: Invoke, dataset: Path, clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    done = invoke("problems", "audit", "--dataset-dir", dataset, "--size", "medium", "--precision", "fp32")
+    assert done.code == ExitCode.OK, done.err
+    monkeypatch.setattr("kernelblaster.evaluation.inputs.scratch.free_host_memory", lambda: 1 << 20)
+    refused = invoke("problems", "audit", "--dataset-dir", dataset, "--size", "medium")
+    assert_one_line_and_hint(refused, ExitCode.MACHINE, "023_Softmax", "medium", "GB", "GPU")
+
+
+@pytest.mark.parametrize("text", ["{", '{"inrt": {}}'])
+def test_damaged_notes_of_a_problem_are_in_the_way_of_nobody_who_does_not_need_them(
+    invoke: Invoke, dataset: Path, clean: Path, text: str
+) -> None:
+    shutil.copytree(dataset / "level1", clean / "level1")
+    shutil.copytree(dataset / "level1" / "023_Softmax", clean / "level1" / "024_Other")
+    (clean / "level1" / "024_Other" / "notes.json").write_text(text)
+    assert "level1/024" in invoke("problems", "list", "--dataset-dir", clean).out
+    listed = invoke("problems", "list", "--dataset-dir", clean, "--json")
+    assert listed.code == ExitCode.OK
+    assert [(one["problem"], one["mends"] is None) for one in listed.json] == [
+        ("level1/023", False),
+        ("level1/024", True),
+    ]
+    assert str(Path("024_Other", "notes.json")) in listed.err
+    for command in ("show", "audit"):
+        done = invoke("problems", command, "24", "--dataset-dir", clean)
+        assert_one_line_and_hint(done, ExitCode.USAGE, str(Path("024_Other", "notes.json")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -173,6 +174,13 @@ def test_a_new_problem_is_sound_and_shows_its_launcher(invoke: Invoke, clean: Pa
     assert shown["launcher"] in invoke("problems", "show", clean / "fused").out
     assert invoke("problems", "audit", clean / "fused", "--precision=fp32", "--json").json == {"fused": []}
     assert invoke("new", clean / "fused").code == ExitCode.USAGE
+
+
+def test_commands_that_follow_a_new_problem_can_be_pasted(invoke: Invoke, clean: Path) -> None:
+    told = invoke("new", "a b/c d").out
+    commands = [shlex.split(line, comments=True) for line in told.splitlines() if line.startswith("  kernelblaster ")]
+    assert commands
+    assert {command[-1] for command in commands} == {"a b/c d"}
 
 
 def test_shipped_times_of_pytorch_are_listed_and_shown(

@@ -176,3 +176,31 @@ def test_a_name_that_is_no_directory_is_told_what_it_can_be(name: str) -> None:
     with pytest.raises(UsageError, match="names no problem") as caught:
         find_problem(name, data_dir() / "kernelbench-cuda")
     assert "level1/23" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["level2/007_Sum", "7_Sum", "007_Sum", "level2/007_Sum/"])
+def test_a_directory_is_called_by_its_name(tmp_path: Path, name: str) -> None:
+    for place in ("level1/007_Max", "level2/007_Sum", "level1/008_Both", "level2/008_Both"):
+        write_problem(tmp_path / place)
+    assert str(find_problem(name, tmp_path).id) == "level2/007"
+    assert str(find_problem("level2/008_Both", tmp_path).id) == "level2/008"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("7_Product", "level1/007_Max"), ("level2/7_Max", "none"), ("8_Both", "level1/008_Both"), ("009_Max", "none")],
+)
+def test_a_name_of_no_directory_or_of_two_is_refused(tmp_path: Path, name: str, hint: str) -> None:
+    for place in ("level1/007_Max", "level1/008_Both", "level2/008_Both"):
+        write_problem(tmp_path / place)
+    with pytest.raises(UsageError) as caught:
+        find_problem(name, tmp_path)
+    assert hint in caught.value.hint
+
+
+def test_digits_of_other_scripts_are_no_numbers() -> None:
+    for text in ("\u0661", "1-\u0663"):
+        with pytest.raises(UsageError):
+            parse_numbers(text)
+    with pytest.raises(UsageError):
+        parse_levels("level\u0661")

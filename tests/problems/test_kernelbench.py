@@ -283,3 +283,35 @@ def test_a_checkout_becomes_a_data_set_and_what_was_edited_is_kept(tmp_path: Pat
     assert not edited.read_text().endswith("# mine\n")
     with pytest.raises(UsageError):
         import_problems(checkout, target, names=["level1/008_Other"])
+
+
+def test_what_is_not_imported_is_told_what_takes_it(tmp_path: Path) -> None:
+    module = tmp_path / "KernelBench" / "level1" / "7_Scaled.py"
+    problem = tmp_path / "set" / "level1" / "007_Scaled"
+    for directory in (module.parent, problem):
+        directory.mkdir(parents=True)
+    module.write_text(TWO)
+    (problem / "driver.cpp").write_text("")
+    (tmp_path / "empty").mkdir()
+    told = {
+        module: f"run --problem {module}",
+        module.parent: str(module.parent.parent),
+        problem: f"--problem-dir {problem}",
+        problem.parent: f"--dataset-dir {problem.parent.parent}",
+        problem.parent.parent: f"--dataset-dir {problem.parent.parent}",
+        tmp_path / "empty": "checkout",
+    }
+    for source, words in told.items():
+        with pytest.raises(UsageError) as caught:
+            import_problems(source, tmp_path / "target")
+        assert words in caught.value.hint
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_nothing_is_imported_into_a_file(tmp_path: Path, below: str) -> None:
+    (tmp_path / "checkout" / "level1").mkdir(parents=True)
+    (tmp_path / "checkout" / "level1" / "7_Scaled.py").write_text(TWO)
+    file = tmp_path / "mine.py"
+    file.write_text("")
+    with pytest.raises(UsageError, match=str(file)):
+        import_problems(tmp_path / "checkout", file / below)

@@ -17,6 +17,8 @@ from kernelblaster.problems.interchange.sol import find_problem_directories, rea
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
 
+_DRIVER = "driver.cpp"
+
 
 @dataclass(frozen=True)
 class ImportReport:
@@ -51,9 +53,12 @@ def import_problems(
         overwrite: replace edited files, too.
 
     Raises:
-        UsageError: `source` holds none of these formats, or lacks a name.
+        UsageError: `source` holds none of these formats, or lacks a name; a file lies where `directory` would.
         ProblemError: a file of a data set is damaged.
     """
+    file = next((path for path in (directory, *directory.parents) if path.exists() and not path.is_dir()), None)
+    if file is not None:
+        raise UsageError(f"{file} is a file", hint="give a directory, in which problem directories are made")
     makers = list(_makers(source, directory, overwrite=overwrite))
     if not makers:
         raise UsageError(f"{source} holds no definition", hint="its files define none: give another directory")
@@ -84,12 +89,24 @@ def _makers(source: Path, directory: Path, *, overwrite: bool) -> Iterator[tuple
     elif find_problem_directories(source):
         bundles = read_problem_directories(source)
     else:
-        raise UsageError(
-            f"{source} holds no definition",
-            hint="give a checkout of KernelBench, the root of a FlashInfer-Bench trace set, or SOL-ExecBench problems",
-        )
+        raise UsageError(f"{source} holds no definition", hint=_what_instead(source))
     for bundle in bundles:
         yield bundle.definition.name, partial(write_problem, bundle, directory, overwrite=overwrite)
+
+
+def _what_instead(source: Path) -> str:
+    """What to do with something that is not imported."""
+    if source.is_file():
+        return f"a single file of KernelBench's form is not imported: run --problem {source}"
+    if (source / _DRIVER).is_file():
+        return f"it is a problem directory already: run --problem-dir {source}"
+    level = source.resolve()
+    for root, problems in ((source, source.glob(f"level*/*/{_DRIVER}")), (level.parent, level.glob(f"*/{_DRIVER}"))):
+        if any(problems):
+            return f"it holds problem directories already: --dataset-dir {root}, or run --problem-dir with one of them"
+    if level.is_dir() and any(module.parent == level for module in checkout_modules(level.parent).values()):
+        return f"give the checkout, not one of its levels: {level.parent}"
+    return "give a checkout of KernelBench, the root of a FlashInfer-Bench trace set, or SOL-ExecBench problems"
 
 
 def _import_module(name: str, source: Path, directory: Path, *, overwrite: bool) -> ImportedProblem:

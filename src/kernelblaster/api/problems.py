@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernelblaster.config import DATASET
 from kernelblaster.cuda_source.launcher import launcher_declaration
-from kernelblaster.errors import DeviceMemoryFull, ProblemError, UsageError
+from kernelblaster.errors import DeviceMemoryFull, MachineError, ProblemError, UsageError
 from kernelblaster.paths import data_dir, problem_skeleton
 from kernelblaster.problems.dataset import Dataset, find_problem
 from kernelblaster.problems.loader import load_problem as load_directory
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kernelblaster.runs.check_records import CheckRecord
 
 ProblemName = Problem | str | Path
-"""A problem, its name (`level1/23`, or `23` for level 1), or its directory."""
+"""A problem, its name (`level1/23`, `23` for level 1, or `023_Softmax`), or its directory."""
 DatasetName = str | Path
 """A shipped data set by name, or the directory of one."""
 _FILES = ("reference.py", "init.cu", "driver.cpp")
@@ -148,7 +148,8 @@ def audit_problem(
     """Why a trivial kernel would pass a problem, one line per fault; empty for a sound one.
 
     That its reference cannot be run is a fault as well, and raises nothing.
-    Raises UsageError for a size that it does not declare.
+    Raises UsageError for a size that it does not declare, and MachineError where there is neither a GPU nor the host's
+    memory for one.
 
     Args:
         problem: what is audited.
@@ -166,6 +167,7 @@ def audit_problem(
         declared = ", ".join(found.workloads) or "none"
         raise UsageError(f"{found.slug} declares no size {size}", hint=f"its sizes are {declared}")
     try:
+        _refuse_without_room(found, size)
         faults = faults_of_the_reference(found, size)
         if faults:
             return faults
@@ -186,6 +188,28 @@ def audit_problem(
         if "out of memory" not in str(error):
             raise
         return [f"not audited: at size {size} it takes more memory than there is"]
+
+
+def _refuse_without_room(problem: Problem, size: str | None) -> None:
+    """Raise MachineError where an audit on the CPU would take more memory than is free: the kernel would end it."""
+    if size is None or size == problem.cheap_workload:
+        return
+    import torch
+
+    from kernelblaster.evaluation.inputs.scratch import free_host_memory, host_memory
+    from kernelblaster.problems.reference import tensor_specs
+    from kernelblaster.runs.check_room import need_of
+
+    if torch.cuda.is_available():
+        return
+    needed = need_of(tensor_specs(problem, size, problem.precisions[0]), judged_calls=0).reference
+    free = min(free_host_memory(), host_memory())
+    if needed > free:
+        raise MachineError(
+            f"auditing {problem.slug} at size {size} without a GPU takes about {needed / 1e9:,.0f} GB of memory, "
+            f"{free / 1e9:,.0f} GB are free",
+            hint="use a machine with a GPU, or a smaller --size",
+        )
 
 
 def _root(dataset: DatasetName) -> Path:

@@ -158,12 +158,12 @@ def reprofile(
     from kernelblaster.runs.evaluations import find_searched, open_evaluator
 
     record = read_record(directory / "run.json")
-    config = record.config.model_copy(update={"device": device, "size": size or record.workload})
+    config = record.config.model_copy(update={"device": device, "size": size or record.config.size})
     finals = [path for path in sorted(directory.glob(f"level*/*/{FINAL_KERNEL}")) if ASIDE not in path.parent.name]
     if not finals:
         raise UsageError(f"{directory} holds no {FINAL_KERNEL}", hint="nothing beat the start there; search again")
     evaluations = {}
-    with open_evaluator(config, on_stage or (lambda stage: None)) as evaluator:
+    with open_evaluator(config, on_stage or (lambda stage: None), usual=record.workload) as evaluator:
         for path in finals:
             problem = find_searched(path.parent, config, dataset_dir)
             start = read_start(problem)

@@ -113,6 +113,8 @@ def _problems(problems: ProblemName | Sequence[ProblemName], config: RunConfig) 
 
 def _problem(problem: ProblemName, config: RunConfig) -> Problem:
     if isinstance(problem, str | Path) and Path(problem).suffix == ".py":
+        if Path(problem).is_dir():
+            return load_problem(Path(problem))
         made = import_kernelbench(Path(problem), config.out / PROBLEMS)
         for note in evaluation_notes(made, FULL):
             _log.warning("%s: %s", problem, note)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    problem: Annotated[str, typer.Argument(help="level1/23, 23 (level 1), or a problem directory.")],
+    problem: Annotated[str, typer.Argument(help="level1/23, 23 (level 1), 023_Softmax, or a problem directory.")],
     file: Annotated[Path, typer.Argument(help="The kernel to evaluate; `init` names the problem's own start.")],
     baseline: Annotated[
         Path | None,

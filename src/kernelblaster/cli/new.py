@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ def new(
     from kernelblaster import create_problem
 
     problem = create_problem(directory)
-    console, name = terminal.console(), escape(str(directory))
+    console, name, argument = terminal.console(), escape(str(directory)), escape(shlex.quote(str(directory)))
     for path, holds in (
         (problem.reference_path, "what is computed, in PyTorch; sizes and scalars"),
         (problem.init_path, "the kernel to begin with"),
@@ -33,5 +34,5 @@ def new(
         ("problems audit", "would a trivial kernel pass?"),
         ("run --problem-dir", "makes it faster"),
     ):
-        console.print(f"  kernelblaster {command} {name}  [dim]# {does}[/]", soft_wrap=True)
+        console.print(f"  kernelblaster {command} {argument}  [dim]# {does}[/]", soft_wrap=True)
     return int(ExitCode.OK)

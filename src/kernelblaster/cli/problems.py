@@ -27,7 +27,7 @@ from kernelblaster.cli.selection import (
 )
 from kernelblaster.cli.settings import configured
 from kernelblaster.cli.terminal import print_json
-from kernelblaster.errors import ExitCode
+from kernelblaster.errors import ExitCode, ProblemError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,7 +40,7 @@ app.command("check")(check)
 app.command("baseline")(baseline)
 
 
-def _facts(problem: Problem, times: list[PytorchTimes]) -> dict[str, object]:
+def _facts(problem: Problem, times: list[PytorchTimes], mends: str | None) -> dict[str, object]:
     return {
         "problem": str(problem.id),
         "name": problem.name,
@@ -49,10 +49,19 @@ def _facts(problem: Problem, times: list[PytorchTimes]) -> dict[str, object]:
         "scalars": problem.scalars,
         "tags": problem.tags,
         "split": problem.split,
-        "mends": problem.mends,
+        "mends": mends,
         "weakly_verified": problem.weakly_verified,
         "pytorch": [row.model_dump(mode="json") for row in times],
     }
+
+
+def _readable_mends(problem: Problem) -> str | None:
+    """None, and a line on standard error, for notes that are damaged: the list has all other problems, and this one."""
+    try:
+        return problem.mends
+    except ProblemError as error:
+        typer.echo(error.message, err=True)
+        return None
 
 
 def _main_size(problem: Problem) -> str:
@@ -99,7 +108,7 @@ def list_problems(
     problems = select(dataset_dir, subset, problem_numbers, tag, split)
     known = {problem.id: known_times(problem) for problem in problems}
     if json_output:
-        print_json([_facts(p, known[p.id]) for p in problems])
+        print_json([_facts(p, known[p.id], _readable_mends(p)) for p in problems])
         return int(ExitCode.OK)
     shown = {p.id: [row for row in known[p.id] if row.precision == (precision or Precision.FP16)] for p in problems}
     gpus = list(dict.fromkeys(row.gpu for rows in shown.values() for row in rows))
@@ -122,7 +131,7 @@ def list_problems(
 
 @app.command("show")
 def show(
-    problem: Annotated[str, typer.Argument(help="level1/23, 23, or a directory.")],
+    problem: Annotated[str, typer.Argument(help="level1/23, 23, 023_Softmax, or a directory.")],
     size: Annotated[
         str | None,
         typer.Option("--size", "--workload", help="Size whose tensors are listed; full or the last if not given."),
@@ -137,7 +146,7 @@ def show(
     found = load_problem(problem, dataset=dataset_dir or configured().config.dataset)
     if size:
         found.require_reference()
-    size = size or _main_size(found)
+    size, mends = size or _main_size(found), found.mends
     # One whose driver judges itself declares no tensors.
     specs = () if found.weakly_verified else describe_tensors(found, size, precision or Precision.FP16)
     launcher, times, starts = read_launcher(found), known_times(found, size=size), known_starts(found, size=size)
@@ -146,15 +155,15 @@ def show(
             {"name": s.name, "role": s.role, "dtype": s.dtype.label, "shape": s.shape, "bytes": s.bytes} for s in specs
         ]
         told_starts = [row.model_dump(mode="json") for row in starts]
-        facts = {**_facts(found, times), "starts": told_starts}
+        facts = {**_facts(found, times, mends), "starts": told_starts}
         print_json({**facts, "size": size, "launcher": launcher, "tensors": tensors})
         return int(ExitCode.OK)
     console = terminal.console()
     console.print(f"{escape(_marked(found, found.title))}  {escape(str(found.directory))}", soft_wrap=True)
     if found.tags:
         console.print(f"{', '.join(found.tags)} ({found.split})")
-    if found.mends:
-        console.print(escape(found.mends))
+    if mends:
+        console.print(escape(mends))
     if specs:
         console.print(_tensor_table(specs))
     for declared in found.workloads:

@@ -199,6 +199,8 @@ def _refuse_contradictions(problem: ProblemOptions, place: PlaceOptions) -> None
         raise UsageError(
             f"{named[0]} names one problem, {[*named[1:], *beside][0]} chooses others", hint="give one of the two"
         )
+    if problem.problem is not None and problem.problem.is_dir():
+        raise UsageError(f"{problem.problem} is a directory", hint="--problem-dir takes directories")
     if problem.problem is not None and problem.problem.suffix != ".py":
         raise UsageError(f"{problem.problem} is no Python file", hint="--problem-dir takes directories")
     if problem.problem_numbers is not None and (problem.start is not None or problem.end is not None):

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 ProblemsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[PROBLEM]...", help="level1/23, 23, or directories; the whole data set if none is given."),
+    typer.Argument(
+        metavar="[PROBLEM]...", help="level1/23, 23, 023_Softmax, or directories; the whole data set if none is given."
+    ),
 ]
 SubsetOption = Annotated[str | None, typer.Option("--subset", help="level1, level2 or level3, or a list of them.")]
 NumbersOption = Annotated[str | None, typer.Option("--problem-numbers", help="N, N-M or a,b,c-d.")]

@@ -21,6 +21,7 @@ from kernelblaster.evaluation.correctness.input_store import InputStore
 from kernelblaster.evaluation.inputs.plan import InputPlan, plan_inputs, secret_seed
 from kernelblaster.evaluation.integrity.timed_checks import TimedChecks, choose_checks
 from kernelblaster.evaluation.roofline import floor_us
+from kernelblaster.evaluation.timed_size import size_instead
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.undeclared_extents import undeclared_extents
 from kernelblaster.problems.varied_parameters import draw_parameters
@@ -58,10 +59,11 @@ class EvaluationContext:
         device: where candidates run.
         inputs: draws and keeps input sets; owned by the caller.
         config: how hard candidates are checked and timed.
-        workload: name of the workload that is timed and profiled.
+        workload: name of the workload that is timed and profiled, see `workload_of`.
         libraries: libraries that candidates may link.
         precision: storage type of floating-point tensors of problems that are meant in it; see `precision_of`.
         seed: makes the input sets the same again; None draws a secret one.
+        by_default: nobody asked for that workload by its name: a problem without it is judged at another of its own.
     """
 
     def __init__(
@@ -74,10 +76,12 @@ class EvaluationContext:
         *,
         precision: Precision,
         seed: int | None = None,
+        by_default: bool = False,
     ) -> None:
         self.device = device
         self.precision = precision
         self.workload = workload
+        self._by_default = by_default
         self.seed = secret_seed() if seed is None else seed
         self.inputs = inputs
         self.config = config
@@ -100,6 +104,10 @@ class EvaluationContext:
         """The precision in which candidates of a problem are judged here."""
         return problem.precision_for(self.precision)
 
+    def workload_of(self, problem: Problem) -> str:
+        """The workload at which candidates of a problem are timed here."""
+        return size_instead(problem, self.workload, self.facts.kind) if self._by_default else self.workload
+
     def once(self, name: str, problem: Problem, compute: Callable[[], Value]) -> Value:
         """A value that a pipeline computes once per problem. Raises what `compute` raises."""
         return self._known.get(name, problem, compute)
@@ -109,7 +117,14 @@ class EvaluationContext:
         sets, judged = self.config.input_sets, not self.samples_blocks
         other, drawn = self.once("undeclared", problem, lambda: self._others(problem) if sets > 1 else (None, None))
         return plan_inputs(
-            problem, self.precision_of(problem), self.workload, sets, self.seed, other, drawn, judge_timed=judged
+            problem,
+            self.precision_of(problem),
+            self.workload_of(problem),
+            sets,
+            self.seed,
+            other,
+            drawn,
+            judge_timed=judged,
         )
 
     def _others(self, problem: Problem) -> tuple[Problem | None, Problem | None]:
@@ -165,12 +180,13 @@ class EvaluationContext:
     def floor_us(self, problem: Problem) -> float:
         """Roofline floor of the timed size, in microseconds. Raises ProblemError."""
         precision = self.precision_of(problem)
-        return self.once("floor", problem, lambda: floor_us(problem, self.workload, precision, self.facts))
+        return self.once("floor", problem, lambda: floor_us(problem, self.workload_of(problem), precision, self.facts))
 
     def attainable(self, problem: Problem) -> Attainable:
         """What a well-written kernel is expected to reach at the timed size. Raises ProblemError."""
         precision = self.precision_of(problem)
-        return self.once("attainable", problem, lambda: attainable(problem, self.workload, precision, self.facts))
+        size = self.workload_of(problem)
+        return self.once("attainable", problem, lambda: attainable(problem, size, precision, self.facts))
 
     def checks(self, problem: Problem, guarded: Guarded = lambda guard: guard) -> TimedChecks:
         """Draw a problem's input sets, and choose which timed calls are judged. Raises ProblemError and DeviceError.
@@ -181,10 +197,10 @@ class EvaluationContext:
 
     def check_workload(self, problem: Problem) -> None:
         """Raise UsageError when a problem does not declare the timed workload."""
-        if self.workload not in problem.workloads:
-            raise UsageError(
-                f"{problem.slug} declares no size {self.workload}", hint=f"choose among {', '.join(problem.workloads)}"
-            )
+        size = self.workload_of(problem)
+        if size not in problem.workloads:
+            declared = ", ".join(problem.workloads)
+            raise UsageError(f"{problem.slug} declares no size {size}", hint=f"choose among {declared}")
 
     def _choose_checks(self, problem: Problem, guarded: Guarded) -> TimedChecks:
         plan = self.plan(problem)

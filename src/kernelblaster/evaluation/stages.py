@@ -44,7 +44,7 @@ class EvaluationStages:
             device_name=facts.name,
             arch=facts.arch,
             precision=judge.precision_of(problem),
-            workload=judge.workload,
+            workload=judge.workload_of(problem),
             libraries=[library.value for library in judge.libraries],
             weakly_verified=problem.weakly_verified,
             warnings=hints(source) if language_of(source) is CandidateLanguage.CUDA else [],

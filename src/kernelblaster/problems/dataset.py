@@ -12,8 +12,9 @@ from kernelblaster.problems.loader import identify, load_problem
 from kernelblaster.problems.problem import Problem, ProblemId
 from kernelblaster.problems.tags import Split, Tag
 
-_ITEM = re.compile(r"(?P<first>\d{1,9})(?:\s*-\s*(?P<last>\d{1,9}))?")
-_LEVEL = re.compile(r"(?:level)?(?P<level>\d{1,9})")
+_ITEM = re.compile(r"(?P<first>\d{1,9})(?:\s*-\s*(?P<last>\d{1,9}))?", re.ASCII)
+_LEVEL = re.compile(r"(?:level)?(?P<level>\d{1,9})", re.ASCII)
+_DIRECTORY = re.compile(r"(?:(?P<level>level\d{1,9})/)?(?P<number>\d{1,9})_(?P<name>[^/]+)/?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,28 @@ class Dataset:
             )
         return found
 
+    def called(self, number: int, name: str, level: str | None = None) -> Problem:
+        """The problem whose directory has this number and name, of one level or of any.
+
+        Raises:
+            UsageError: none has it, or several.
+            ProblemError: its directory is broken.
+        """
+        slug = f"{number:03d}_{name}"
+        numbered = [self._directories[one] for one in self._at_levels(level) if one.number == number]
+        found = [directory for directory in numbered if identify(directory)[1] == name]
+        if not found:
+            near = ", ".join(f"{directory.parent.name}/{directory.name}" for directory in numbered)
+            raise UsageError(
+                f"{self._root} has no {f'{level}/' if level else ''}{slug}",
+                hint=f"of that number there is {near or 'none'}",
+            )
+        if len(found) > 1:
+            raise UsageError(
+                f"{slug} names {len(found)} problems", hint=f"name its level, too: {found[0].parent.name}/{slug}"
+            )
+        return load_problem(found[0])
+
     def _at_levels(self, subset: str | Sequence[str] | None) -> tuple[ProblemId, ...]:
         if subset is None:
             return self.ids
@@ -157,7 +180,7 @@ def _split(name: Split | str | None) -> Split | None:
 
 
 def find_problem(name: str, root: Path) -> Problem:
-    """The problem that `level1/23`, `23` (of level 1) or a directory names. Raises UsageError.
+    """The problem that `level1/23`, `23` (of level 1), `[level1/]023_Softmax` or a directory names. Raises UsageError.
 
     Args:
         name: as a person writes it.
@@ -166,11 +189,14 @@ def find_problem(name: str, root: Path) -> Problem:
     directory = Path(name)
     if name and directory.is_dir():
         return load_problem(directory)
+    called = _DIRECTORY.fullmatch(name)
+    if called is not None:
+        return Dataset(root).called(int(called["number"]), called["name"], called["level"])
     level, _, number = name.rpartition("/")
     if not number[:1].isdigit():
         raise UsageError(
             f"{name!r} is no directory, and names no problem",
-            hint="give level1/23, 23 (of level1), or a directory that holds reference.py and driver.cpp",
+            hint="give level1/23, 23 (of level1), 023_Softmax, or a directory that holds reference.py and driver.cpp",
         )
     chosen = Dataset(root).select(subset=level or "level1", numbers=number)
     if len(chosen) != 1:

@@ -12,7 +12,6 @@ from pathlib import Path
 from kernelblaster.cuda_source.launcher import LAUNCHER
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.driver_names import check_names
-from kernelblaster.problems.notes import read_notes
 from kernelblaster.problems.problem import Problem, ProblemId, StandardWorkload
 from kernelblaster.problems.python_source import Declarations, read_declarations
 from kernelblaster.problems.self_checking import is_self_checking, load_self_checking
@@ -65,7 +64,7 @@ def load_problem(directory: Path) -> Problem:
         kept=read_names(declared, "KEPT"),
         partly_read=read_names(declared, "PARTLY_READ"),
         tags=read_tags(declared),
-        mends=read_notes(directory).instead or read_mends(declared),
+        declared_mends=read_mends(declared),
     )
     _compare(problem, driver, init)
     return problem

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.dtype import DType
+from kernelblaster.problems.notes import read_notes
 from kernelblaster.problems.tags import Split, Tag, split_of
 
 OUTPUT = "output"
@@ -138,8 +139,7 @@ class Problem:
             declared, and timed calls halve all of them or none (`KEPT` of `reference.py`).
         partly_read: inputs of which a kernel need not read every byte (`PARTLY_READ` of `reference.py`).
         tags: operations it holds, the main one first (`TAGS` of `reference.py`); none where none are declared.
-        mends: what KernelBench's form of it gets wrong, and what this one does instead (`MENDS` of `reference.py`,
-            or what `notes.json` says instead); empty where nothing was mended.
+        declared_mends: what was mended of KernelBench's form (`MENDS` of `reference.py`); `mends` corrects it.
         weakly_verified: a self-checking directory whose own driver judges itself; its passes count for less.
         init_file: name of the starting kernel's file; self-checking directories may call it `final_cuda.cu`.
     """
@@ -157,7 +157,7 @@ class Problem:
     kept: frozenset[str] = frozenset()
     partly_read: frozenset[str] = frozenset()
     tags: tuple[Tag, ...] = ()
-    mends: str = ""
+    declared_mends: str = ""
     weakly_verified: bool = False
     init_file: str = "init.cu"
 
@@ -172,6 +172,15 @@ class Problem:
     def precision_for(self, asked: Precision) -> Precision:
         """The precision that it is judged in by a run of another: the one that is asked for, or else its own."""
         return asked if asked in self.precisions else self.precisions[0]
+
+    @property
+    def mends(self) -> str:
+        """What KernelBench's form of it gets wrong, and what this one does instead; empty where nothing was mended.
+
+        What `notes.json` says of it goes before `declared_mends`. Raises ProblemError for damaged notes: they are read
+        here and not by who loads it, since nothing measured depends on them.
+        """
+        return read_notes(self.directory).instead or self.declared_mends
 
     @property
     def has_start(self) -> bool:

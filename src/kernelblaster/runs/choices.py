@@ -14,11 +14,12 @@ from kernelblaster.devices.registry import DEVICES, DeviceRequest, OpenedDevice
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.inputs.scratch import host_memory
 from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
+from kernelblaster.evaluation.timed_size import size_instead, usual_size
 from kernelblaster.models.backends import BACKENDS, RecordedBackend
 from kernelblaster.models.forecast import forecast
 from kernelblaster.models.ledger import CostLedger
 from kernelblaster.models.stages import check_models, price_of_drafts
-from kernelblaster.problems.problem import Problem, StandardWorkload
+from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.self_checking import needs_a_gpu
 from kernelblaster.records.whole_run import spending_of
 from kernelblaster.runs.observing import ExpectedCosts
@@ -60,15 +61,20 @@ def expected_costs(config: RunConfig, asked: BudgetConfig, unfinished: int, ledg
 def timed_workload(config: RunConfig, facts: DeviceFacts, problems: Iterable[Problem]) -> str:
     """The size that is timed: as configured, else small where times are modelled and medium on a GPU.
 
-    Where no problem declares that, it is full, or the last size of the first problem.
+    Where no problem declares that, it is what stands for it in the first one that has sizes, see `size_instead`.
     """
     if config.size is not None:
         return config.size
-    usual = StandardWorkload.SMALL if facts.kind is DeviceKind.EMULATED else StandardWorkload.MEDIUM
-    declared = list(dict.fromkeys(workload for problem in problems for workload in problem.workloads))
-    if usual in declared or not declared:
+    usual = usual_size(facts.kind)
+    sized = [problem for problem in problems if problem.workloads]
+    if not sized or any(usual in problem.workloads for problem in sized):
         return usual
-    return StandardWorkload.FULL if StandardWorkload.FULL in declared else declared[-1]
+    return size_instead(sized[0], usual, facts.kind)
+
+
+def workload_in(config: RunConfig, workload: str, facts: DeviceFacts, problem: Problem) -> str:
+    """The size at which one problem of a run is timed: the run's, or where none was asked for what stands for it."""
+    return workload if config.size is not None else size_instead(problem, workload, facts.kind)
 
 
 def _gpu_key(gpu_type: str) -> str:

@@ -40,13 +40,22 @@ def find_searched(directory: Path, config: RunConfig, dataset_dir: Path | None =
 
 @contextmanager
 def open_evaluator(
-    config: RunConfig, tell: Callable[[str], object], given: Device | None = None
+    config: RunConfig, tell: Callable[[str], object], given: Device | None = None, usual: str | None = None
 ) -> Iterator[Evaluator]:
     """An evaluator for a configuration, which says to `tell` what it does; its inputs are removed at the end.
 
-    It uses the device that is given, else the one that is configured. Raises UsageError, DeviceError.
+    It uses the device that is given, else the one that is configured; where no size is configured the usual one, that
+    of the device if None. Raises UsageError, DeviceError.
     """
     device = watched(given or choose_device(config, tell).device, config, tell)
     with InputStore(tell=tell) as inputs:
-        workload = timed_workload(config, device.facts, ())
-        yield Evaluator(device, inputs, config.evaluation, workload, config.libraries, precision=config.precision)
+        workload = config.size or usual or timed_workload(config, device.facts, ())
+        yield Evaluator(
+            device,
+            inputs,
+            config.evaluation,
+            workload,
+            config.libraries,
+            precision=config.precision,
+            by_default=config.size is None,
+        )

@@ -29,6 +29,7 @@ from kernelblaster.records.layout import JOURNAL, OUTCOME, RunLayout
 from kernelblaster.records.rows import read_outcome, row_of
 from kernelblaster.records.searches import open_search
 from kernelblaster.records.summary import ProblemSummary
+from kernelblaster.runs.choices import workload_in
 from kernelblaster.storage.atomic import write_atomically
 
 
@@ -103,7 +104,8 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
     if known is not None:
         return row_of(directory, known)
     own = time.monotonic() + parts.config.budget.problem_minutes * 60
-    specs = await asyncio.to_thread(_tensors, problem, parts)
+    workload = workload_in(parts.config, parts.workload, parts.evaluator.device.facts, problem)
+    specs = await asyncio.to_thread(_tensors, problem, parts, workload)
     fixed = await asyncio.to_thread(_fixed, problem)
     journal = Journal(directory / JOURNAL, parts.watchers)
     context = ProblemContext(
@@ -111,7 +113,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         problem=problem,
         op_family=_family(problem),
         precision=problem.precision_for(parts.config.precision),
-        workload=parts.workload,
+        workload=workload,
         tensors=specs,
         config=parts.search_config(problem),
         evaluator=parts.evaluator,
@@ -132,11 +134,11 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
     return row_of(directory, outcome)
 
 
-def _tensors(problem: Problem, parts: RunParts) -> tuple[TensorSpec, ...]:
+def _tensors(problem: Problem, parts: RunParts, workload: str) -> tuple[TensorSpec, ...]:
     """Tensors of the launcher; none are known of a weakly verified problem, whose driver makes its own."""
     if problem.weakly_verified:
         return ()
-    return tensor_specs(problem, parts.workload, problem.precision_for(parts.config.precision))
+    return tensor_specs(problem, workload, problem.precision_for(parts.config.precision))
 
 
 def _fixed(problem: Problem) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from kernelblaster.evaluation.stage_clock import StageClock
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.run_record import RunRecord
 from kernelblaster.runs.check_room import CheckRoom, Room, reference_turn
-from kernelblaster.runs.choices import choose_device, watched
+from kernelblaster.runs.choices import choose_device, watched, workload_in
 from kernelblaster.runs.judging_processes import JudgingProcesses
 
 _REFERENCE_SHARE = 0.25
@@ -57,7 +57,7 @@ def opened_judge(record: RunRecord, device: Device, tell: Callable[[str], object
 
     Raises UsageError for an unknown profiler, and for GPUs that no process judges on.
     """
-    config, workload = record.config, record.workload
+    config, workload, facts = record.config, record.workload, device.facts
     _check_gpus(config.evaluation, device.facts.kind)
     if config.evaluation.processes == 1 and not config.evaluation.gpus:
         with InputStore(tell=tell) as inputs:
@@ -74,7 +74,8 @@ def opened_judge(record: RunRecord, device: Device, tell: Callable[[str], object
     room = CheckRoom(device.facts, CHECKED, space=space, processes=_AT_ONCE)
 
     def holds(problems: Sequence[Problem]) -> bool:
-        return room.holds([room.need(one, workload, one.precision_for(config.precision)) for one in problems])
+        sizes = [(one, workload_in(config, workload, facts, one)) for one in problems]
+        return room.holds([room.need(one, size, one.precision_for(config.precision)) for one, size in sizes])
 
     with JudgingProcesses(device, opens, count, holds, tell, gpus) as processes:
         yield processes
@@ -133,7 +134,7 @@ class _JudgeBesideOthers:
             return {}
         clock = StageClock({})
         judge = self.inner
-        need = CheckRoom(judge.facts, CHECKED).need(problem, judge.workload, judge.precision_of(problem))
+        need = CheckRoom(judge.facts, CHECKED).need(problem, judge.workload_of(problem), judge.precision_of(problem))
         with clock.stage(_REFERENCES), suppress(ProblemError, DeviceMemoryFull), reference_turn(need, judge.facts):
             judge.checks(problem)
         return clock.seconds
@@ -141,7 +142,14 @@ class _JudgeBesideOthers:
 
 def _evaluator(config: RunConfig, workload: str, device: Device, inputs: InputStore, seed: int) -> Evaluator:
     return Evaluator(
-        device, inputs, config.evaluation, workload, config.libraries, precision=config.precision, seed=seed
+        device,
+        inputs,
+        config.evaluation,
+        workload,
+        config.libraries,
+        precision=config.precision,
+        seed=seed,
+        by_default=config.size is None,
     )
 
 

@@ -58,7 +58,9 @@ def recipes(
 
 
 def going_on(wanted: Sequence[Recipe], found: Recipe) -> list[Recipe]:
-    """What is left to try at a larger size when `found` is what a smaller one ended with: it, and what is milder.
+    """What is left to try at a larger size when `found` is what a smaller one ended with.
+
+    It with its masks and milder ones, it without any, and what comes after it in `wanted`, be that milder or not.
 
     What tells nothing of few terms tells nothing of many, and references of large sizes are dear. All of `wanted` where
     the smaller size ended with the last resort.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +105,17 @@ def make_dataset(root: Path, small: dict[str, int] = SIZE) -> Path:
             text = text.replace(medium, f'"medium": {json.dumps(MEDIUM)}')
         (target / name).write_text(text, encoding="utf-8")
     return root
+
+
+def add_without_small(dataset: Path, root: Path) -> None:
+    """Copy a data set of `make_dataset`, with a second problem, level1/024, whose only size is called full."""
+    shutil.copytree(dataset / "level1", root / "level1")
+    other = root / "level1" / "024_Softmax_again"
+    shutil.copytree(dataset / "level1" / "023_Softmax", other)
+    reference = other / "reference.py"
+    text = re.sub(r"^SIZES = \{.*?^\}", f"SIZES = {{'full': {SIZE}}}", reference.read_text(), flags=re.M | re.S)
+    assert "small" not in text
+    reference.write_text(text)
 
 
 def reply(source: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_support import BROKEN, ENDLESS, FASTER, OUT_OF_BOUNDS, TALKER, TENSOR_MEMORY, WRONG, Done
+from cli_support import BROKEN, ENDLESS, FASTER, OUT_OF_BOUNDS, TALKER, TENSOR_MEMORY, WRONG, Done, add_without_small
 
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ExitCode
@@ -117,3 +117,12 @@ def test_a_problem_directory_is_a_problem(invoke: Invoke, dataset: Path) -> None
     directory = dataset / "level1" / "023_Softmax"
     done = invoke("evaluate", directory, "init", "--no-profile", "--input-sets", "1")
     assert done.code == ExitCode.OK, done.err
+
+
+def test_without_a_size_each_problem_is_judged_at_one_that_it_has(invoke: Invoke, clean: Path, dataset: Path) -> None:
+    add_without_small(dataset, clean)
+    arguments = ("evaluate", "24", "init", "--dataset-dir", clean, "--no-profile", "--input-sets=1", "--json")
+    done = invoke(*arguments, "--device=emulated")
+    assert done.code == ExitCode.OK, done.err
+    assert done.json["workload"] == "full"
+    assert invoke(*arguments, "--device=emulated", "--size=small").code == ExitCode.USAGE

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_support import BROKEN, FASTER, WRONG, Done, call, write_recording
+from cli_support import BROKEN, FASTER, WRONG, Done, add_without_small, call, write_recording
 from filelock import FileLock
 
 from kernelblaster.agent.events import Evaluated, Event
@@ -282,3 +282,13 @@ def test_the_run_record_holds_no_key(finished: tuple[Path, list[object], Done]) 
     record = json.loads((run_directory(root) / "run.json").read_text())
     assert "api_key" not in record["config"]["model"]
     assert record["workload"] == "small"
+
+
+def test_problems_that_share_no_size_are_searched_together(invoke: Invoke, clean: Path, dataset: Path) -> None:
+    add_without_small(dataset, clean)
+    recording = write_recording(clean / "rec.jsonl", FASTER)
+    done = invoke("run", "--recording", recording, "--dataset-dir", clean, "--subset=level1", *SEARCH, "--json")
+    assert {row["problem"]: row["workload"] for row in done.json["problems"]} == {
+        "level1/023": "small",
+        "level1/024": "full",
+    }, done.err

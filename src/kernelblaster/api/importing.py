@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from kernelblaster.errors import ProblemError, UsageError
 from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
@@ -97,15 +98,16 @@ def _makers(source: Path, directory: Path, *, overwrite: bool) -> Iterator[tuple
 def _what_instead(source: Path) -> str:
     """What to do with something that is not imported."""
     if source.is_file():
-        return f"a single file of KernelBench's form is not imported: run --problem {source}"
+        return f"a single file of KernelBench's form is not imported: run --problem {quote(str(source))}"
     if (source / _DRIVER).is_file():
-        return f"it is a problem directory already: run --problem-dir {source}"
+        return f"it is a problem directory already: run --problem-dir {quote(str(source))}"
     level = source.resolve()
     for root, problems in ((source, source.glob(f"level*/*/{_DRIVER}")), (level.parent, level.glob(f"*/{_DRIVER}"))):
         if any(problems):
-            return f"it holds problem directories already: --dataset-dir {root}, or run --problem-dir with one of them"
+            named = quote(str(root))
+            return f"it holds problem directories already: --dataset-dir {named}, or run --problem-dir with one of them"
     if level.is_dir() and any(module.parent == level for module in checkout_modules(level.parent).values()):
-        return f"give the checkout, not one of its levels: {level.parent}"
+        return f"give the checkout, not one of its levels: {quote(str(level.parent))}"
     return "give a checkout of KernelBench, the root of a FlashInfer-Bench trace set, or SOL-ExecBench problems"
 
 

@@ -398,17 +398,6 @@ def test_a_size_that_is_not_declared_is_a_usage_error(store: InputStore, problem
         make(FakeDevice(), store, workload=StandardWorkload.FULL).evaluate(problem, source("honest"))
 
 
-def test_a_size_that_nobody_asked_for_gives_way_to_one_that_there_is(store: InputStore, problem: Problem) -> None:
-    config = EvaluationConfig(input_sets=1, max_seconds_timing=0.1)
-    judge = Evaluator(
-        FakeDevice(), store, config, StandardWorkload.FULL, precision=Precision.FP32, seed=11, by_default=True
-    )
-    judge.check_workload(problem)
-    evaluation = judge.evaluate(problem, source("honest"), profile=False)
-    assert evaluation.correct
-    assert evaluation.workload == list(problem.workloads)[-1]
-
-
 def test_sanitize_reports_crashes_as_findings(evaluator: Evaluator, problem: Problem) -> None:
     assert evaluator.sanitize(problem, source("honest")) == []
     (finding,) = evaluator.sanitize(problem, source("crashes"))

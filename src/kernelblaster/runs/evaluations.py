@@ -50,12 +50,20 @@ def open_evaluator(
     device = watched(given or choose_device(config, tell).device, config, tell)
     with InputStore(tell=tell) as inputs:
         workload = config.size or usual or timed_workload(config, device.facts, ())
-        yield Evaluator(
-            device,
-            inputs,
-            config.evaluation,
-            workload,
-            config.libraries,
-            precision=config.precision,
-            by_default=config.size is None,
-        )
+        yield configured_evaluator(config, workload, device, inputs)
+
+
+def configured_evaluator(
+    config: RunConfig, workload: str, device: Device, inputs: InputStore, seed: int | None = None
+) -> Evaluator:
+    """An evaluator as a configuration asks for it; where it names no size, problems without this one have another."""
+    return Evaluator(
+        device,
+        inputs,
+        config.evaluation,
+        workload,
+        config.libraries,
+        precision=config.precision,
+        seed=seed,
+        by_default=config.size is None,
+    )

@@ -25,6 +25,7 @@ from kernelblaster.problems.problem import Problem
 from kernelblaster.records.run_record import RunRecord
 from kernelblaster.runs.check_room import CheckRoom, Room, reference_turn
 from kernelblaster.runs.choices import choose_device, watched, workload_in
+from kernelblaster.runs.evaluations import configured_evaluator
 from kernelblaster.runs.judging_processes import JudgingProcesses
 
 _REFERENCE_SHARE = 0.25
@@ -61,7 +62,7 @@ def opened_judge(record: RunRecord, device: Device, tell: Callable[[str], object
     _check_gpus(config.evaluation, device.facts.kind)
     if config.evaluation.processes == 1 and not config.evaluation.gpus:
         with InputStore(tell=tell) as inputs:
-            yield _evaluator(config, workload, watched(device, config, tell), inputs, secret_seed())
+            yield configured_evaluator(config, workload, watched(device, config, tell), inputs, secret_seed())
         return
     count = config.evaluation.processes
     jobs = config.evaluation.compile_jobs or max(_LEAST_JOBS, (os.cpu_count() or 1) // count)
@@ -98,7 +99,7 @@ def _own_judge(config: str, workload: str, seed: int, reference_bytes: int) -> I
     given = RunConfig.model_validate_json(config)
     device = watched(choose_device(given, _silent).device, given, _silent)
     with InputStore(reference_bytes=reference_bytes) as inputs:
-        yield _JudgeBesideOthers(_evaluator(given, workload, device, inputs, seed))
+        yield _JudgeBesideOthers(configured_evaluator(given, workload, device, inputs, seed))
 
 
 @dataclass(frozen=True)
@@ -138,19 +139,6 @@ class _JudgeBesideOthers:
         with clock.stage(_REFERENCES), suppress(ProblemError, DeviceMemoryFull), reference_turn(need, judge.facts):
             judge.checks(problem)
         return clock.seconds
-
-
-def _evaluator(config: RunConfig, workload: str, device: Device, inputs: InputStore, seed: int) -> Evaluator:
-    return Evaluator(
-        device,
-        inputs,
-        config.evaluation,
-        workload,
-        config.libraries,
-        precision=config.precision,
-        seed=seed,
-        by_default=config.size is None,
-    )
 
 
 def _silent(stage: str) -> None:

@@ -31,6 +31,7 @@ from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.evaluation.timing.torch_session import TorchSession
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import TORCH, arguments, load_reference
+from kernelblaster.runs.inductor_choices import choices_shared, choose_fused_kernels
 
 if TYPE_CHECKING:
     import torch
@@ -191,7 +192,10 @@ def compile_modes(item: TimesItem, device: TorchDevice) -> None:
         for mode in item.modes:
             if mode in AHEAD:
                 with _noting_failure(mode, {}):
-                    compile_ahead(module, inputs, mode, device.held)
+                    with choices_shared():
+                        call = compile_ahead(module, inputs, mode, device.held)
+                    if mode is TorchMode.MAX_AUTOTUNE:
+                        choose_fused_kernels(call, inputs, device.held)
     except torch.OutOfMemoryError as error:
         raise TorchMemoryFull(_first_line(error)) from error
 
@@ -205,7 +209,7 @@ def _round_robin(
     ahead: dict[TorchMode, Compiled] = {}
     for mode in item.modes:
         if mode in AHEAD:
-            with _noting_failure(mode, failures):
+            with _noting_failure(mode, failures), choices_shared():
                 ahead[mode] = compile_ahead(module, inputs, mode, device.held)
     entries: dict[str, Participant] = {}
     with device.held(), ExitStack() as sessions:

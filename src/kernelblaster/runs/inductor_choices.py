@@ -1,0 +1,107 @@
+"""What max-autotune chooses, kept on disk for all processes that compile beside each other.
+
+Of an operation Inductor notes what each kernel took in one file, which it reads before it measures and writes
+afterwards as a whole: of processes that do so at once the last one's notes remain, and equal operations are measured
+again. How a kernel that it fuses is launched it finds out when that is first called, and builds each variant then.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from kernelblaster.evaluation.timing.compile_ahead import Held
+
+Notes = dict[str, Any]
+"""Nested: operation, inputs, precision, kernel; the innermost values are times."""
+
+
+@contextmanager
+def choices_shared() -> Iterator[None]:
+    """Operations are measured once, by whichever process comes first, and no process drops the notes of another.
+
+    Not to be entered while the GPU is held: somebody who is waited for here may wait for that.
+    """
+    from torch._inductor.codecache import CacheBase, PersistentCache
+
+    lookup, update = PersistentCache.lookup, CacheBase.update_local_cache
+
+    def look_up(self: Any, choices: Any, op: str, inputs: str, benchmark: Any, *args: Any, **kwargs: Any) -> Any:
+        found = lookup(self, choices, op, inputs, None, *args, **kwargs)
+        if benchmark is None or len(found) == len(choices):
+            return found
+        with _locked(self.get_local_cache_path(), f"{op} {inputs}"):
+            return lookup(self, choices, op, inputs, benchmark, *args, **kwargs)
+
+    def update_merged(self: Any, notes: Notes) -> None:
+        with _locked(self.get_local_cache_path(), "notes"):
+            update(self, _merged(self.get_local_cache(), notes))
+
+    with _replaced(PersistentCache, "lookup", look_up), _replaced(CacheBase, "update_local_cache", update_merged):
+        yield
+
+
+@contextmanager
+def _replaced(owner: type, name: str, by: Callable[..., object]) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, by)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _merged(notes: Notes, later: Notes) -> Notes:
+    both = dict(notes)
+    for key, value in later.items():
+        both[key] = _merged(both[key], value) if isinstance(value, dict) and key in both else value
+    return both
+
+
+@contextmanager
+def _locked(beside: Path, name: str) -> Iterator[None]:
+    """Excludes threads and processes alike, and ends with its holder."""
+    folder = beside.with_name(f"{beside.name}.locks")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / hashlib.sha256(name.encode()).hexdigest()).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def choose_fused_kernels(call: Callable[..., object], inputs: Sequence[Any], held: Held) -> None:
+    """Run once what was compiled, so that Inductor's cache on disk knows how the kernels that it fused are launched.
+
+    Args:
+        call: what `compile_ahead` made of a module with max-autotune.
+        inputs: arguments of forward.
+        held: as there; left while a variant of a kernel is built, with nothing of this process under way.
+
+    Raises whatever the module raises.
+    """
+    import torch
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    build, runs_here = CachingAutotuner._precompile_config, threading.get_ident()
+    with ExitStack() as holding:
+        holding.enter_context(held())
+
+        def build_beside_others(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != runs_here:
+                return build(*args, **kwargs)  # in a pool, for a graph that is compiled only now
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            holding.close()
+            try:
+                return build(*args, **kwargs)
+            finally:
+                holding.enter_context(held())
+
+        with _replaced(CachingAutotuner, "_precompile_config", build_beside_others), torch.inference_mode():
+            call(*inputs)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()

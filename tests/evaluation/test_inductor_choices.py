@@ -1,0 +1,111 @@
+"""What processes that compile beside each other keep of max-autotune's choices: Inductor's cache, on disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from pytorch_device import Cpu
+from torch._inductor.codecache import CacheBase, PersistentCache
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+from kernelblaster.runs.inductor_choices import choices_shared, choose_fused_kernels
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A kernel among which Inductor chooses."""
+
+    name: str
+
+    def hash_key(self) -> str:
+        return self.name
+
+
+CHOICES = [Choice("aten"), Choice("triton")]
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "cache" / "notes"
+    monkeypatch.setattr(CacheBase, "get_local_cache_path", staticmethod(lambda: path))
+    return path
+
+
+def looked_up(operation: str, benchmark: Callable[[Sequence[Choice]], dict[Choice, float]] | None) -> list[float]:
+    return list(PersistentCache().lookup(CHOICES, operation, "inputs", benchmark).values())
+
+
+def test_no_process_drops_the_notes_of_another(notes: Path) -> None:
+    together = Barrier(3, timeout=20)
+
+    def measure(choices: Sequence[Choice]) -> dict[Choice, float]:
+        together.wait()  # all have read the notes, none has written any
+        return dict.fromkeys(choices, 1.0)
+
+    operations = ["mm", "bmm", "convolution"]
+    with choices_shared(), ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda operation: looked_up(operation, measure), operations))
+    assert [looked_up(operation, None) for operation in operations] == [[1.0, 1.0]] * 3
+    assert not any(path.suffix == ".tmp" for path in notes.parent.iterdir())
+
+
+def test_equal_operations_are_measured_once(notes: Path) -> None:
+    measured = list[int]()
+
+    def measure(choices: Sequence[Choice]) -> dict[Choice, float]:
+        time.sleep(0.05)
+        measured.append(1)
+        return dict.fromkeys(choices, float(len(measured)))
+
+    with choices_shared(), ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: looked_up("mm", measure), range(8)))
+    assert found == [[1.0, 1.0]] * 8
+    assert len(measured) == 1
+
+
+def test_what_cannot_be_measured_is_measured_by_the_next(notes: Path) -> None:
+    def fail(choices: Sequence[Choice]) -> dict[Choice, float]:
+        raise RuntimeError("no room")
+
+    lookup, update = PersistentCache.lookup, CacheBase.update_local_cache
+    with pytest.raises(RuntimeError, match="no room"), choices_shared():
+        looked_up("mm", fail)
+    assert (PersistentCache.lookup, CacheBase.update_local_cache) == (lookup, update), "all is as it was"
+    with choices_shared():
+        assert looked_up("mm", lambda choices: dict.fromkeys(choices, 2.0)) == [2.0, 2.0]
+
+
+def test_fused_kernels_choose_on_a_device_that_is_held_but_while_they_are_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device, built = Cpu(), list[bool]()
+
+    def build(tuner: object, config: str) -> str:
+        built.append(device.holder)
+        if config == "bad":
+            raise ValueError(config)
+        return config
+
+    monkeypatch.setattr(CachingAutotuner, "_precompile_config", build)
+
+    def first_call(*configs: str) -> None:
+        for config in configs:
+            assert device.holder
+            assert CachingAutotuner._precompile_config(None, config) == config
+        assert device.holder
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(CachingAutotuner._precompile_config, None, "pooled").result()
+        assert device.holder, "what others build leaves it held"
+
+    choose_fused_kernels(first_call, ["a", "b"], device.held)
+    assert built == [False, False, True]
+    with pytest.raises(ValueError, match="bad"):
+        choose_fused_kernels(first_call, ["bad"], device.held)
+    assert not device.holder
+    assert CachingAutotuner._precompile_config is build, "all is as it was"

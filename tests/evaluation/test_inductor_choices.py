@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 from pytorch_device import Cpu
@@ -49,7 +49,7 @@ def test_no_process_drops_the_notes_of_another(notes: Path) -> None:
         return dict.fromkeys(choices, 1.0)
 
     operations = ["mm", "bmm", "convolution"]
-    with choices_shared(), ThreadPoolExecutor(3) as pool:
+    with choices_shared(Cpu().held), ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda operation: looked_up(operation, measure), operations))
     assert [looked_up(operation, None) for operation in operations] == [[1.0, 1.0]] * 3
     assert not any(path.suffix == ".tmp" for path in notes.parent.iterdir())
@@ -63,7 +63,7 @@ def test_equal_operations_are_measured_once(notes: Path) -> None:
         measured.append(1)
         return dict.fromkeys(choices, float(len(measured)))
 
-    with choices_shared(), ThreadPoolExecutor(4) as pool:
+    with choices_shared(Cpu().held), ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: looked_up("mm", measure), range(8)))
     assert found == [[1.0, 1.0]] * 8
     assert len(measured) == 1
@@ -74,11 +74,37 @@ def test_what_cannot_be_measured_is_measured_by_the_next(notes: Path) -> None:
         raise RuntimeError("no room")
 
     lookup, update = PersistentCache.lookup, CacheBase.update_local_cache
-    with pytest.raises(RuntimeError, match="no room"), choices_shared():
+    with pytest.raises(RuntimeError, match="no room"), choices_shared(Cpu().held):
         looked_up("mm", fail)
     assert (PersistentCache.lookup, CacheBase.update_local_cache) == (lookup, update), "all is as it was"
-    with choices_shared():
+    with choices_shared(Cpu().held):
         assert looked_up("mm", lambda choices: dict.fromkeys(choices, 2.0)) == [2.0, 2.0]
+
+
+def test_nothing_is_built_beside_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, under_way, ended = Cpu(), Event(), list[bool]()
+
+    def build(tuner: object, config: str) -> str:
+        under_way.set()
+        time.sleep(0.05)
+        if config == "pooled":
+            CachingAutotuner._precompile_config(tuner, "of a pooled one")
+        ended.append(device.holder)
+        return config
+
+    monkeypatch.setattr(CachingAutotuner, "_precompile_config", build)
+    with ThreadPoolExecutor(2) as pool, choices_shared(device.held) as held:
+        built = [pool.submit(CachingAutotuner._precompile_config, None, "pooled") for _ in range(6)]
+        assert under_way.wait(20)
+        with held():
+            before = len(ended)
+            assert CachingAutotuner._precompile_config(None, "measured") == "measured"
+            assert len(ended) == before + 1, "builds of the others have ended, or have not begun"
+            assert device.holder
+        assert [one.result() for one in built] == ["pooled"] * 6
+    assert 1 <= before < 12
+    assert ended.count(True) == 1
+    assert CachingAutotuner._precompile_config is build, "all is as it was"
 
 
 def test_fused_kernels_choose_on_a_device_that_is_held_but_while_they_are_built(

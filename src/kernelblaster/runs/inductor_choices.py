@@ -2,7 +2,9 @@
 
 Of an operation Inductor notes what each kernel took in one file, which it reads before it measures and writes
 afterwards as a whole: of processes that do so at once the last one's notes remain, and equal operations are measured
-again. How a kernel that it fuses is launched it finds out when that is first called, and builds each variant then.
+again. It builds one operation's kernels in threads beside those that it measures of another, which then wait for
+Python again and again. How a kernel that it fuses is launched it finds out when that is first called, and builds each
+variant then.
 """
 
 from __future__ import annotations
@@ -21,13 +23,65 @@ Notes = dict[str, Any]
 """Nested: operation, inputs, precision, kernel; the innermost values are times."""
 
 
+class _Builds:
+    """Builds in the threads of this process, none of which begins while something is measured."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running: list[int] = []
+        """The thread of each."""
+        self._measures: int | None = None
+        """The thread that does."""
+
+    def beside(self, build: Callable[..., Any]) -> Callable[..., Any]:
+        """Waits until nothing is measured; but not what is built for a measurement, or for another build."""
+
+        def build_unless_measured(*args: Any, **kwargs: Any) -> Any:
+            me = threading.get_ident()
+            with self._changed:
+                if me != self._measures and me not in self._running:
+                    self._changed.wait_for(lambda: self._measures is None)
+                self._running.append(me)
+            try:
+                return build(*args, **kwargs)
+            finally:
+                with self._changed:
+                    self._running.remove(me)
+                    self._changed.notify_all()
+
+        return build_unless_measured
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Those under way have ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._measures is None)
+            self._measures = threading.get_ident()
+            self._changed.wait_for(lambda: not self._running)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._measures = None
+                self._changed.notify_all()
+
+
 @contextmanager
-def choices_shared() -> Iterator[None]:
+def choices_shared(held: Held) -> Iterator[Held]:
     """Operations are measured once, by whichever process comes first, and no process drops the notes of another.
 
-    Not to be entered while the GPU is held: somebody who is waited for here may wait for that.
+    Gives what is to be held while something is measured: the GPU, and the builds of this process. Not to be entered
+    while the GPU is held: somebody who is waited for here may wait for that.
     """
     from torch._inductor.codecache import CacheBase, PersistentCache
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    builds = _Builds()
+
+    @contextmanager
+    def held_in_peace() -> Iterator[None]:
+        with builds.paused(), held():
+            yield
 
     lookup, update = PersistentCache.lookup, CacheBase.update_local_cache
 
@@ -42,8 +96,12 @@ def choices_shared() -> Iterator[None]:
         with _locked(self.get_local_cache_path(), "notes"):
             update(self, _merged(self.get_local_cache(), notes))
 
-    with _replaced(PersistentCache, "lookup", look_up), _replaced(CacheBase, "update_local_cache", update_merged):
-        yield
+    with (
+        _replaced(PersistentCache, "lookup", look_up),
+        _replaced(CacheBase, "update_local_cache", update_merged),
+        _replaced(CachingAutotuner, "_precompile_config", builds.beside(CachingAutotuner._precompile_config)),
+    ):
+        yield held_in_peace
 
 
 @contextmanager

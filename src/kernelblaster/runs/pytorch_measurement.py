@@ -192,8 +192,8 @@ def compile_modes(item: TimesItem, device: TorchDevice) -> None:
         for mode in item.modes:
             if mode in AHEAD:
                 with _noting_failure(mode, {}):
-                    with choices_shared():
-                        call = compile_ahead(module, inputs, mode, device.held)
+                    with choices_shared(device.held) as held:
+                        call = compile_ahead(module, inputs, mode, held)
                     if mode is TorchMode.MAX_AUTOTUNE:
                         choose_fused_kernels(call, inputs, device.held)
     except torch.OutOfMemoryError as error:
@@ -209,8 +209,8 @@ def _round_robin(
     ahead: dict[TorchMode, Compiled] = {}
     for mode in item.modes:
         if mode in AHEAD:
-            with _noting_failure(mode, failures), choices_shared():
-                ahead[mode] = compile_ahead(module, inputs, mode, device.held)
+            with _noting_failure(mode, failures), choices_shared(device.held) as held:
+                ahead[mode] = compile_ahead(module, inputs, mode, held)
     entries: dict[str, Participant] = {}
     with device.held(), ExitStack() as sessions:
         for mode in item.modes:

@@ -12,6 +12,7 @@ from threading import Barrier, Event
 import pytest
 from pytorch_device import Cpu
 from torch._inductor.codecache import CacheBase, PersistentCache
+from torch._inductor.runtime.benchmarking import benchmarker
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 from kernelblaster.runs.inductor_choices import choices_shared, choose_fused_kernels
@@ -105,6 +106,35 @@ def test_nothing_is_built_beside_what_is_measured(monkeypatch: pytest.MonkeyPatc
     assert 1 <= before < 12
     assert ended.count(True) == 1
     assert CachingAutotuner._precompile_config is build, "all is as it was"
+
+
+def test_a_kernel_that_cannot_win_is_called_once(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[float]()
+
+    def measure(benchmarker: object, call: Callable[[], None]) -> float:
+        call()
+        return calls[-1]
+
+    def takes(ms: float) -> Callable[[], None]:
+        def call() -> None:
+            calls.append(ms)
+            time.sleep(ms / 1000)
+
+        return call
+
+    monkeypatch.setattr(type(benchmarker), "benchmark_gpu", measure)
+
+    def benchmark(choices: Sequence[Choice]) -> dict[Choice, float]:
+        return {choice: benchmarker.benchmark_gpu(takes(float(choice.name))) for choice in choices}
+
+    with choices_shared(Cpu().held):
+        several = [Choice(ms) for ms in ("150", "1", "20", "140")]
+        found = PersistentCache().lookup(several, "mm", "inputs", benchmark)
+        assert calls == [150, 150, 1, 1, 20, 20, 140], "the first of all, and what may yet win, is measured"
+        assert list(found.values())[:3] == [150, 1, 20]
+        assert 140 <= found[several[3]] < 10_000
+        assert benchmarker.benchmark_gpu(takes(160)) == 160
+        assert calls[-2:] == [140, 160], "no other kernel is compared with those"
 
 
 def test_fused_kernels_choose_on_a_device_that_is_held_but_while_they_are_built(

@@ -33,8 +33,9 @@ def test_a_row_holds_times_floor_and_conditions(tmp_path: Path, monkeypatch: pyt
         return module
 
     monkeypatch.setattr(pytorch_measurement, "compile_ahead", ahead)
-    row = measure_times(item(tmp_path, TorchMode.EAGER, TorchMode.COMPILE), device)
-    assert set(row.times) == {TorchMode.EAGER, TorchMode.COMPILE}
+    modes = (TorchMode.EAGER, TorchMode.COMPILE, TorchMode.MAX_AUTOTUNE)
+    row = measure_times(item(tmp_path, *modes), device)
+    assert set(row.times) == set(modes)
     eager = row.times[TorchMode.EAGER]
     assert (eager.us, eager.wall_us, eager.launch_us, eager.exposed) == (10.0, 30.0, 5.0, 0)
     assert eager.low_us <= eager.us <= eager.high_us

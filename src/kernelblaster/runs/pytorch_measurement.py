@@ -192,10 +192,7 @@ def compile_modes(item: TimesItem, device: TorchDevice) -> None:
         for mode in item.modes:
             if mode in AHEAD:
                 with _noting_failure(mode, {}):
-                    with choices_shared(device.held) as held:
-                        call = compile_ahead(module, inputs, mode, held)
-                    if mode is TorchMode.MAX_AUTOTUNE:
-                        choose_fused_kernels(call, inputs, device.held)
+                    _compiled_ahead(module, inputs, mode, device)
     except torch.OutOfMemoryError as error:
         raise TorchMemoryFull(_first_line(error)) from error
 
@@ -209,8 +206,8 @@ def _round_robin(
     ahead: dict[TorchMode, Compiled] = {}
     for mode in item.modes:
         if mode in AHEAD:
-            with _noting_failure(mode, failures), choices_shared(device.held) as held:
-                ahead[mode] = compile_ahead(module, inputs, mode, held)
+            with _noting_failure(mode, failures):
+                ahead[mode] = _compiled_ahead(module, inputs, mode, device)
     entries: dict[str, Participant] = {}
     with device.held(), ExitStack() as sessions:
         for mode in item.modes:
@@ -224,6 +221,15 @@ def _round_robin(
         if entries:
             round_robin.run(item.seconds)
     return round_robin
+
+
+def _compiled_ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, device: TorchDevice) -> Compiled:
+    """The module in a mode of `AHEAD`, with nothing left to compile that could be compiled before it is sampled."""
+    with choices_shared(device.held) as held:
+        call = compile_ahead(module, inputs, mode, held)
+    if mode is TorchMode.MAX_AUTOTUNE:
+        choose_fused_kernels(call, inputs, device.held)
+    return call
 
 
 @contextmanager

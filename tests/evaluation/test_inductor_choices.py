@@ -137,6 +137,33 @@ def test_a_kernel_that_cannot_win_is_called_once(notes: Path, monkeypatch: pytes
         assert calls[-2:] == [140, 160], "no other kernel is compared with those"
 
 
+def test_the_time_of_a_build_is_not_that_of_the_kernel(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(tuner: object, config: str) -> str:
+        time.sleep(0.2)
+        return config
+
+    def measure(benchmarker: object, call: Callable[[], None]) -> float:
+        return 1.0
+
+    monkeypatch.setattr(CachingAutotuner, "_precompile_config", build)
+    monkeypatch.setattr(type(benchmarker), "benchmark_gpu", measure)
+
+    def kernel() -> Callable[[], None]:
+        built = list[str]()
+
+        def call() -> None:
+            if not built:
+                built.append(CachingAutotuner._precompile_config(None, "config"))
+
+        return call
+
+    def benchmark(choices: Sequence[Choice]) -> dict[Choice, float]:
+        return {choice: benchmarker.benchmark_gpu(kernel()) for choice in choices}
+
+    with choices_shared(Cpu().held):
+        assert looked_up("mm", benchmark) == [1.0, 1.0]
+
+
 def test_fused_kernels_choose_on_a_device_that_is_held_but_while_they_are_built(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

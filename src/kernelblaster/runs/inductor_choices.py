@@ -22,7 +22,7 @@ from typing import Any
 from kernelblaster.evaluation.timing.compile_ahead import Held
 
 _HOPELESS, _HOPELESS_MS = 10.0, 100.0
-"""A kernel whose first call takes so many times what the best takes, and so much longer, is not called again."""
+"""A built kernel whose first call takes so many times what the best takes, and so much longer, is not called again."""
 Notes = dict[str, Any]
 """Nested: operation, inputs, precision, kernel; the innermost values are times."""
 
@@ -36,6 +36,8 @@ class _Builds:
         """The thread of each."""
         self._measures: int | None = None
         """The thread that does."""
+        self.begun = 0
+        """How many were."""
 
     def beside(self, build: Callable[..., Any]) -> Callable[..., Any]:
         """Waits until nothing is measured; but not what is built for a measurement, or for another build."""
@@ -46,6 +48,7 @@ class _Builds:
                 if me != self._measures and me not in self._running:
                     self._changed.wait_for(lambda: self._measures is None)
                 self._running.append(me)
+                self.begun += 1
             try:
                 return build(*args, **kwargs)
             finally:
@@ -73,7 +76,8 @@ class _Builds:
 class _Contest:
     """The kernels of one operation at a time, measured until they cannot win any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, builds: _Builds) -> None:
+        self._builds = builds
         self._best_ms: float | None = None
         """None where nothing is compared."""
 
@@ -92,7 +96,10 @@ class _Contest:
         def measure_unless_hopeless(benchmarker: Any, call: Callable[[], object], *args: Any, **kwargs: Any) -> Any:
             if self._best_ms is None:
                 return measure(benchmarker, call, *args, **kwargs)
+            begun = self._builds.begun
             first_ms = _call_ms(call)
+            if self._builds.begun > begun:  # in that call: some versions of Python build nothing ahead
+                first_ms = _call_ms(call)
             if first_ms > _HOPELESS * self._best_ms + _HOPELESS_MS:
                 return first_ms
             found = measure(benchmarker, call, *args, **kwargs)
@@ -128,7 +135,8 @@ def choices_shared(held: Held) -> Iterator[Held]:
     from torch._inductor.runtime.benchmarking import benchmarker
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-    builds, contest, clock = _Builds(), _Contest(), type(benchmarker)
+    builds, clock = _Builds(), type(benchmarker)
+    contest = _Contest(builds)
 
     @contextmanager
     def held_in_peace() -> Iterator[None]:

@@ -9,7 +9,6 @@ fuses is launched it finds out when that is first called, and builds each varian
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import math
 import threading
@@ -18,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from kernelblaster.evaluation.timing.compile_ahead import Held
 
@@ -149,11 +150,11 @@ def choices_shared(held: Held) -> Iterator[Held]:
         found = lookup(self, choices, op, inputs, None, *args, **kwargs)
         if benchmark is None or len(found) == len(choices):
             return found
-        with _locked(self.get_local_cache_path(), f"{op} {inputs}"), contest.of_operation():
+        with _lock(self.get_local_cache_path(), f"{op} {inputs}"), contest.of_operation():
             return lookup(self, choices, op, inputs, benchmark, *args, **kwargs)
 
     def update_merged(self: Any, notes: Notes) -> None:
-        with _locked(self.get_local_cache_path(), "notes"):
+        with _lock(self.get_local_cache_path(), "notes"):
             update(self, _merged(self.get_local_cache(), notes))
 
     with (
@@ -182,14 +183,10 @@ def _merged(notes: Notes, later: Notes) -> Notes:
     return both
 
 
-@contextmanager
-def _locked(beside: Path, name: str) -> Iterator[None]:
-    """Excludes threads and processes alike, and ends with its holder."""
+def _lock(beside: Path, name: str) -> FileLock:
     folder = beside.with_name(f"{beside.name}.locks")
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / hashlib.sha256(name.encode()).hexdigest()).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    return FileLock(folder / hashlib.sha256(name.encode()).hexdigest())
 
 
 def choose_fused_kernels(call: Callable[..., object], inputs: Sequence[Any], held: Held) -> None:

@@ -231,16 +231,22 @@ def audited(problems: Sequence[Problem], audits: Sequence[AuditRecord]) -> Itera
         120,
     )
     yield ""
-    for problem, record in found:
-        for fault in () if record is None else _together(record.faults):
-            yield f"- {problem.id.level}/{problem.id.number} {problem.name}: {fault}"
+    exceptions = [
+        f"- {problem.id.level}/{problem.id.number} {problem.name}: {fault}"
+        for problem, record in found
+        if record is not None
+        for fault in _together(record.faults)
+    ]
     earlier = [f"{p.id.level}/{p.id.number}" for p, record in found if record is not None and record.checks < CHECKS]
     if earlier:
-        yield textwrap.fill(f"Audited before halves, signs and branches were looked at: {', '.join(earlier)}.", 120)
+        exceptions.append(
+            textwrap.fill(f"Audited before halves, signs and branches were looked at: {', '.join(earlier)}.", 120)
+        )
     missing = [f"{problem.id.level}/{problem.id.number}" for problem, record in found if record is None]
     if missing:
-        yield textwrap.fill(f"Not audited as they are: {', '.join(missing)}.", 120)
-    yield ""
+        exceptions.append(textwrap.fill(f"Not audited as they are: {', '.join(missing)}.", 120))
+    if exceptions:
+        yield from (*exceptions, "")
 
 
 def _together(faults: Sequence[str]) -> Iterator[str]:

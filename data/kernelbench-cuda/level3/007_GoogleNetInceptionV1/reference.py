@@ -33,7 +33,7 @@ def scaled(model: torch.nn.Module) -> None:
     for layer in model.modules():
         if isinstance(layer, torch.nn.Conv2d | torch.nn.Linear):
             torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-            torch.nn.init.normal_(layer.bias, std=0.2)
+            torch.nn.init.normal_(layer.bias, std=0.5)
 
 
 class Inception(torch.nn.Module):

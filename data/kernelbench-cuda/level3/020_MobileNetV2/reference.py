@@ -22,8 +22,8 @@ def norm(channels: int) -> torch.nn.BatchNorm2d:
     """Batch normalisation with running statistics; these, scale and shift are drawn."""
     layer = torch.nn.BatchNorm2d(channels)
     torch.nn.init.normal_(layer.weight, mean=1.0, std=0.2)
-    torch.nn.init.normal_(layer.bias, std=0.2)
-    torch.nn.init.normal_(layer.running_mean, std=0.2)
+    torch.nn.init.normal_(layer.bias, std=0.6)
+    torch.nn.init.normal_(layer.running_mean, std=0.5)
     torch.nn.init.uniform_(layer.running_var, 0.5, 1.5)
     return layer
 
@@ -70,6 +70,9 @@ class Model(torch.nn.Module):
         for layer in self.modules():
             if isinstance(layer, torch.nn.Conv2d):
                 torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        # So wide that some values pass the bound of the first ReLU6.
+        torch.nn.init.normal_(self.features[1].weight, mean=2.5, std=0.3)
+        torch.nn.init.normal_(self.classifier.bias, std=0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch_size, 3, image, image) -> (batch_size, num_classes)."""

@@ -36,8 +36,8 @@ def norm(channels: int) -> torch.nn.BatchNorm2d:
     """Batch normalisation with running statistics; these, scale and shift are drawn."""
     layer = torch.nn.BatchNorm2d(channels)
     torch.nn.init.normal_(layer.weight, mean=1.0, std=0.2)
-    torch.nn.init.normal_(layer.bias, std=0.2)
-    torch.nn.init.normal_(layer.running_mean, std=0.2)
+    torch.nn.init.normal_(layer.bias, std=0.7)
+    torch.nn.init.normal_(layer.running_mean, std=0.7)
     torch.nn.init.uniform_(layer.running_var, 0.5, 1.5)
     return layer
 
@@ -92,6 +92,7 @@ class Model(torch.nn.Module):
         for layer in self.modules():
             if isinstance(layer, torch.nn.Conv2d):
                 torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        torch.nn.init.normal_(self.fc.bias, std=0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch_size, 3, image, image) -> (batch_size, num_classes)."""

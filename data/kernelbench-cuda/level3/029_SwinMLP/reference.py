@@ -53,7 +53,7 @@ def norm(width: int) -> torch.nn.LayerNorm:
     """Layer normalisation whose scale and shift are drawn."""
     layer = torch.nn.LayerNorm(width)
     torch.nn.init.normal_(layer.weight, mean=1.0, std=0.2)
-    torch.nn.init.normal_(layer.bias, std=0.2)
+    torch.nn.init.normal_(layer.bias, std=0.4)
     return layer
 
 

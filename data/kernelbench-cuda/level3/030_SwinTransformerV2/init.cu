@@ -35,7 +35,7 @@ struct WindowScore {
         const int64_t window = windows.window, reach = 2 * window - 1, number = all % windows.count();
         const int64_t down = query / window - key / window + window - 1;
         const int64_t right = query % window - key % window + window - 1;
-        const float scale = expf(fminf(to_float(logit_scale[head]), logf(100.0f)));
+        const float scale = expf(fminf(to_float(logit_scale[head]), logf(8.0f)));
         const float score = cosine * scale + biases[(head * reach + down) * reach + right];
         if (windows.offset == 0) return score;
         const int64_t row = number / windows.across * window, column = number % windows.across * window;

@@ -124,7 +124,7 @@ class Attention(torch.nn.Module):
     def __init__(self, width: int, heads: int, window: int, cpb_hidden: int) -> None:
         super().__init__()
         self.heads, self.window = heads, window
-        self.logit_scale = torch.nn.Parameter(math.log(7.0) + 0.2 * torch.randn(heads, 1, 1))
+        self.logit_scale = torch.nn.Parameter(math.log(8.0) + torch.linspace(-1.2, 0.8, heads).view(heads, 1, 1) + 0.1 * torch.randn(heads, 1, 1))
         self.q_bias = torch.nn.Parameter(3.0 * torch.randn(width))
         self.v_bias = torch.nn.Parameter(0.2 * torch.randn(width))
         self.cpb_mlp = torch.nn.Sequential(
@@ -133,7 +133,7 @@ class Attention(torch.nn.Module):
         self.qkv = torch.nn.Linear(width, 3 * width, bias=False)
         self.proj = torch.nn.Linear(width, width)
         torch.nn.init.normal_(self.cpb_mlp[0].bias)
-        torch.nn.init.normal_(self.cpb_mlp[2].weight, std=2.0 * cpb_hidden**-0.5)
+        torch.nn.init.normal_(self.cpb_mlp[2].weight, std=2.5 * cpb_hidden**-0.5)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """(batch * windows, points, width) -> the same shape."""
@@ -145,7 +145,7 @@ class Attention(torch.nn.Module):
         q, k = torch.nn.functional.normalize(q, dim=3), torch.nn.functional.normalize(k, dim=3)
         table, between = offsets(self.window)
         biases = 16.0 * torch.sigmoid(self.cpb_mlp(table.to(x)))
-        scores = q @ k.transpose(2, 3) * self.logit_scale.clamp(max=math.log(100.0)).exp()
+        scores = q @ k.transpose(2, 3) * self.logit_scale.clamp(max=math.log(8.0)).exp()
         scores = scores + biases[between].permute(2, 0, 1)
         if mask is not None:
             scores = (scores.unflatten(0, (-1, mask.shape[0])) + mask[:, None].to(x)).flatten(0, 1)

@@ -45,6 +45,7 @@ class Model(torch.nn.Module):
             encoder_layer(embed_dim, num_heads, 4 * embed_dim) for _ in range(num_layers)
         )
         self.fc_out = torch.nn.Linear(embed_dim, num_classes)
+        torch.nn.init.normal_(self.linear_proj.bias, std=0.5)
         torch.nn.init.normal_(self.linear_proj.weight, std=2.0 * self.linear_proj.in_features**-0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -14,8 +14,9 @@ from pytorch_device import Cpu
 from torch._inductor.codecache import CacheBase, PersistentCache
 from torch._inductor.runtime.benchmarking import benchmarker
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+from torch._inductor.triton_bundler import TritonBundler
 
-from kernelblaster.runs.inductor_choices import choices_shared, choose_fused_kernels
+from kernelblaster.runs.inductor_choices import choices_shared, choose_fused_kernels, kernels_stored_alone
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,41 @@ def test_nothing_is_built_beside_what_is_measured(monkeypatch: pytest.MonkeyPatc
     assert 1 <= before < 12
     assert ended.count(True) == 1
     assert CachingAutotuner._precompile_config is build, "all is as it was"
+
+
+@dataclass(frozen=True)
+class Built(Choice):
+    """One that Inductor builds; what pools have built counts for nothing."""
+
+    device: Cpu
+    held_when_built: list[bool]
+
+    def precompile(self) -> None:
+        self.held_when_built.append(self.device.holder)
+        if self.name == "bad":
+            raise ValueError(self.name)
+
+
+def test_choices_are_built_before_the_device_is_held(notes: Path) -> None:
+    device, built = Cpu(), list[bool]()
+    choices = [Choice("aten"), Built("bad", device, built), Built("triton", device, built)]
+
+    def benchmark(some: Sequence[Choice]) -> dict[Choice, float]:
+        with held():
+            assert built == [False, False]
+            return dict.fromkeys(some, 1.0)
+
+    with choices_shared(device.held) as held:
+        for _ in range(2):
+            assert len(PersistentCache().lookup(choices, "mm", "inputs", benchmark)) == 3
+    assert built == [False, False], "what is known needs no kernel"
+
+
+def test_graphs_are_stored_without_kernels_for_as_long_as_asked() -> None:
+    assert TritonBundler.is_enabled()
+    with kernels_stored_alone():
+        assert not TritonBundler.is_enabled()
+    assert TritonBundler.is_enabled()
 
 
 def test_a_kernel_that_cannot_win_is_called_once(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

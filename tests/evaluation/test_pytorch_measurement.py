@@ -12,6 +12,7 @@ from budget_support import RELU_SLUG, reduced
 from pytorch_device import Cpu
 from torch._inductor.runtime.benchmarking import benchmarker
 from torch._inductor.select_algorithm import AlgorithmSelectorCache
+from torch._inductor.triton_bundler import TritonBundler
 
 from kernelblaster.evaluation.timing.compile_ahead import Held, compile_ahead
 from kernelblaster.evaluation.timing.pytorch_times import TorchMode
@@ -30,6 +31,7 @@ def test_a_row_holds_times_floor_and_conditions(tmp_path: Path, monkeypatch: pyt
 
     def ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, held: Held) -> Callable[..., object]:
         assert not device.holder, "compilers work off the lock"
+        assert TritonBundler.is_enabled() is (mode is TorchMode.COMPILE), "what was chosen would be lost"
         return module
 
     monkeypatch.setattr(pytorch_measurement, "compile_ahead", ahead)

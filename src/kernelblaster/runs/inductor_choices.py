@@ -3,8 +3,9 @@
 Of an operation Inductor notes what each kernel took in one file, which it reads before it measures and writes
 afterwards as a whole: of processes that do so at once the last one's notes remain, and equal operations are measured
 again. It builds one operation's kernels in threads beside those that it measures of another, which then wait for
-Python again and again; and it calls what takes seconds as often as what takes milliseconds. How a kernel that it
-fuses is launched it finds out when that is first called, and builds each variant then.
+Python again and again, or in other processes, and then once more in the call that it measures; and it calls what
+takes seconds as often as what takes milliseconds. How a kernel that it fuses is launched it finds out when that is
+first called, and builds each variant then; of a kernel that it stores with its graph it does not find that again.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,18 @@ class _Contest:
         return measure_unless_hopeless
 
 
+def _build(choices: Iterable[Any]) -> None:
+    """Build each kernel in this process, where nothing is left to do then for those that threads of it have built."""
+    from torch._inductor.select_algorithm import get_num_workers
+
+    def build(choice: Any) -> None:
+        with suppress(Exception):  # it fails when it is measured as well, and Inductor leaves it out
+            choice.precompile()
+
+    with ThreadPoolExecutor(max(1, get_num_workers())) as pool:
+        list(pool.map(build, (choice for choice in choices if hasattr(choice, "precompile"))))
+
+
 def _call_ms(call: Callable[[], object]) -> float:
     _wait_for_gpu()
     began = time.perf_counter()
@@ -150,8 +164,13 @@ def choices_shared(held: Held) -> Iterator[Held]:
         found = lookup(self, choices, op, inputs, None, *args, **kwargs)
         if benchmark is None or len(found) == len(choices):
             return found
+
+        def measure_built(choices: Any) -> Any:
+            _build(choices)
+            return benchmark(choices)
+
         with _lock(self.get_local_cache_path(), f"{op} {inputs}"), contest.of_operation():
-            return lookup(self, choices, op, inputs, benchmark, *args, **kwargs)
+            return lookup(self, choices, op, inputs, measure_built, *args, **kwargs)
 
     def update_merged(self: Any, notes: Notes) -> None:
         with _lock(self.get_local_cache_path(), "notes"):
@@ -187,6 +206,15 @@ def _lock(beside: Path, name: str) -> FileLock:
     folder = beside.with_name(f"{beside.name}.locks")
     folder.mkdir(parents=True, exist_ok=True)
     return FileLock(folder / hashlib.sha256(name.encode()).hexdigest())
+
+
+@contextmanager
+def kernels_stored_alone() -> Iterator[None]:
+    """Graphs are stored without their kernels, which are loaded with what was chosen for each."""
+    from torch._inductor import config
+
+    with config.patch(bundle_triton_into_fx_graph_cache=False):
+        yield
 
 
 def choose_fused_kernels(call: Callable[..., object], inputs: Sequence[Any], held: Held) -> None:

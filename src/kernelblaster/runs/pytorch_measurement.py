@@ -31,7 +31,7 @@ from kernelblaster.evaluation.timing.torch_mode import TorchMode
 from kernelblaster.evaluation.timing.torch_session import TorchSession
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import TORCH, arguments, load_reference
-from kernelblaster.runs.inductor_choices import choices_shared, choose_fused_kernels
+from kernelblaster.runs.inductor_choices import choices_shared, choose_fused_kernels, kernels_stored_alone
 
 if TYPE_CHECKING:
     import torch
@@ -225,10 +225,11 @@ def _round_robin(
 
 def _compiled_ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, device: TorchDevice) -> Compiled:
     """The module in a mode of `AHEAD`, with nothing left to compile that could be compiled before it is sampled."""
-    with choices_shared(device.held) as held:
+    if mode is not TorchMode.MAX_AUTOTUNE:
+        return compile_ahead(module, inputs, mode, device.held)
+    with choices_shared(device.held) as held, kernels_stored_alone():
         call = compile_ahead(module, inputs, mode, held)
-    if mode is TorchMode.MAX_AUTOTUNE:
-        choose_fused_kernels(call, inputs, device.held)
+    choose_fused_kernels(call, inputs, device.held)
     return call
 
 

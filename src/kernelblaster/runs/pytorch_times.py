@@ -110,8 +110,6 @@ def _prepared(item: TimesItem) -> TorchGpu:
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache))
     os.environ.setdefault("TRITON_CACHE_DIR", str(cache / "triton"))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(item.compile_threads))
-    # Kernels stored with their graph are loaded without what was chosen for them, which is then chosen again.
-    os.environ.setdefault("TORCHINDUCTOR_BUNDLE_TRITON_INTO_FX_GRAPH_CACHE", "0")
     return TorchGpu.of(_gpu())
 
 

@@ -109,7 +109,7 @@ def test_nothing_is_built_beside_what_is_measured(monkeypatch: pytest.MonkeyPatc
     assert CachingAutotuner._precompile_config is build, "all is as it was"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Built(Choice):
     """One that Inductor builds; what pools have built counts for nothing."""
 

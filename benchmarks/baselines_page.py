@@ -52,6 +52,10 @@ which three such products are taken; so these times may be shorter than the atta
 
 torch.compile's `reduce-overhead` copies inputs into buffers of its CUDA graph in every call, which counts.
 
+Inductor's clock counts launches, so that in rows up to 1 December 2026 max-autotune chose among short kernels by the
+host, too (libraries' convolutions of 10 us counted as 30 to 70): some networks of small operations are slower there
+than by compile, up to 1.4 times. Since then choices among kernels below 1 ms are timed without their launches.
+
 Marks: **(h)** more than half of the launches were not hidden, so that the time is the host's; **(e)** more than a tenth
 were not; **(g)** replayed as a CUDA graph, because the host launches too slowly to be hidden. A dash has not run, or
 ran on files that have changed since.

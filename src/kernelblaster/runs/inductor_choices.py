@@ -4,8 +4,9 @@ Of an operation Inductor notes what each kernel took in one file, which it reads
 afterwards as a whole: of processes that do so at once the last one's notes remain, and equal operations are measured
 again. It builds one operation's kernels in threads beside those that it measures of another, which then wait for
 Python again and again, or in other processes, and then once more in the call that it measures; and it calls what
-takes seconds as often as what takes milliseconds. How a kernel that it fuses is launched it finds out when that is
-first called, and builds each variant then; of a kernel that it stores with its graph it does not find that again.
+takes seconds as often as what takes milliseconds. Its clock does not hide launches, so that of short operations those
+kernels win which the host launches quickly. How a kernel that it fuses is launched it finds out when that is first
+called, and builds each variant then; of a kernel that it stores with its graph it does not find that again.
 """
 
 from __future__ import annotations
@@ -22,10 +23,18 @@ from typing import Any
 
 from filelock import FileLock
 
+from kernelblaster.evaluation.timing.clock_agreement import median_us
 from kernelblaster.evaluation.timing.compile_ahead import Held
+from kernelblaster.evaluation.timing.round_robin import cover_fills_for
+from kernelblaster.evaluation.timing.torch_mode import TorchMode
+from kernelblaster.runs.torch_device import TorchDevice
 
 _HOPELESS, _HOPELESS_MS = 10.0, 100.0
 """A built kernel whose first call takes so many times what the best takes, and so much longer, is not called again."""
+_SHORT_MS = 1.0
+"""What takes less with its launch is timed without it."""
+_LAUNCHES, _SAMPLES = 3, 20
+"""Calls that tell how long a launch takes, and calls that are timed."""
 Notes = dict[str, Any]
 """Nested: operation, inputs, precision, kernel; the innermost values are times."""
 
@@ -79,8 +88,10 @@ class _Builds:
 class _Contest:
     """The kernels of one operation at a time, measured until they cannot win any more."""
 
-    def __init__(self, builds: _Builds) -> None:
+    def __init__(self, builds: _Builds, clock: Callable[[Callable[[], object]], float]) -> None:
         self._builds = builds
+        self._clock = clock
+        """Of short calls; gives milliseconds."""
         self._best_ms: float | None = None
         """None where nothing is compared."""
 
@@ -94,7 +105,7 @@ class _Contest:
             self._best_ms = None
 
     def measured(self, measure: Callable[..., Any]) -> Callable[..., Any]:
-        """`benchmark_gpu`, which gives milliseconds, but those of the first call where that is hopelessly slow."""
+        """`benchmark_gpu`, which gives milliseconds; those of the first call where that is hopelessly slow."""
 
         def measure_unless_hopeless(benchmarker: Any, call: Callable[[], object], *args: Any, **kwargs: Any) -> Any:
             if self._best_ms is None:
@@ -105,7 +116,9 @@ class _Contest:
                 first_ms = _call_ms(call)
             if first_ms > _HOPELESS * self._best_ms + _HOPELESS_MS:
                 return first_ms
-            found = measure(benchmarker, call, *args, **kwargs)
+            # What is called first may have to be planned for: libraries do.
+            short = min(first_ms, _call_ms(call)) < _SHORT_MS
+            found = self._clock(call) if short else measure(benchmarker, call, *args, **kwargs)
             self._best_ms = min(self._best_ms, found)
             return found
 
@@ -124,6 +137,16 @@ def _build(choices: Iterable[Any]) -> None:
         list(pool.map(build, (choice for choice in choices if hasattr(choice, "precompile"))))
 
 
+def _launch_free_ms(call: Callable[[], object], device: TorchDevice) -> float:
+    """Median device time of a call, as everything else is timed: with a cold L2, behind fills that hide its launch."""
+    import torch
+
+    with device.session(torch.nn.Identity(), [], TorchMode.EAGER, call) as session:
+        launches = [sample.enqueue_us or 0.0 for sample in session.time_calls([0] * _LAUNCHES)]
+        fills = cover_fills_for(launches, device.facts)
+        return median_us(session.time_calls([0] * _SAMPLES, fills)) / 1000
+
+
 def _call_ms(call: Callable[[], object]) -> float:
     _wait_for_gpu()
     began = time.perf_counter()
@@ -140,7 +163,7 @@ def _wait_for_gpu() -> None:
 
 
 @contextmanager
-def choices_shared(held: Held) -> Iterator[Held]:
+def choices_shared(device: TorchDevice) -> Iterator[Held]:
     """Operations are measured once, by whichever process comes first, and no process drops the notes of another.
 
     Gives what is to be held while something is measured: the GPU, and the builds of this process. Not to be entered
@@ -151,11 +174,11 @@ def choices_shared(held: Held) -> Iterator[Held]:
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     builds, clock = _Builds(), type(benchmarker)
-    contest = _Contest(builds)
+    contest = _Contest(builds, lambda call: _launch_free_ms(call, device))
 
     @contextmanager
     def held_in_peace() -> Iterator[None]:
-        with builds.paused(), held():
+        with builds.paused(), device.held():
             yield
 
     lookup, update = PersistentCache.lookup, CacheBase.update_local_cache

@@ -5,18 +5,12 @@ Inputs and weights are the reference's own, drawn on the device. PyTorch's resul
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from kernelblaster.devices.cuda.facts import device_facts
-from kernelblaster.devices.cuda.lock import gpu_lock
-from kernelblaster.devices.cuda.monitor import Monitor
-from kernelblaster.devices.cuda.probe import GpuInfo
-from kernelblaster.devices.facts import DeviceFacts, GpuReading
 from kernelblaster.evaluation.attainable import attainable
 from kernelblaster.evaluation.inputs.perturbations import PerturbationSchedule
 from kernelblaster.evaluation.inputs.tensors import storage_dtype
@@ -26,12 +20,11 @@ from kernelblaster.evaluation.timing.conditions import Readings
 from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, TimesKey, torch_settings
 from kernelblaster.evaluation.timing.round_robin import Participant, RoundRobin
 from kernelblaster.evaluation.timing.statistics import median_interval
-from kernelblaster.evaluation.timing.stopwatch import Timeable
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
-from kernelblaster.evaluation.timing.torch_session import TorchSession
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import TORCH, arguments, load_reference
 from kernelblaster.runs.inductor_choices import choices_shared, choose_fused_kernels, kernels_stored_alone
+from kernelblaster.runs.torch_device import Compiled, TorchDevice
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +33,6 @@ LEAST_CYCLES = 3
 """Of four samples each, also of calls that take longer than the seconds there are."""
 _REASON = 200
 """Characters of a failure that a row keeps."""
-Compiled = Callable[..., object]
 
 
 class TorchMemoryFull(Exception):
@@ -70,79 +62,6 @@ class TimesItem:
     def key(self, gpu: str) -> TimesKey:
         """Under which its row is found."""
         return (gpu, str(self.problem.id), self.precision, self.workload)
-
-
-class TorchTimeable(Timeable, Protocol):
-    """A module in a mode, timed as it is or, where that is possible, as a CUDA graph."""
-
-    def captured(self) -> Timeable | None:
-        """The same calls as a graph; None where they cannot be captured."""
-        ...
-
-
-class TorchDevice(Protocol):
-    """A device that PyTorch runs on and that one process can hold alone."""
-
-    @property
-    def facts(self) -> DeviceFacts:
-        """What is known of it."""
-        ...
-
-    @property
-    def torch_device(self) -> str:
-        """As torch names it."""
-        ...
-
-    def held(self) -> AbstractContextManager[object]:
-        """Nobody else runs anything on it meanwhile."""
-        ...
-
-    def reading(self) -> GpuReading | None:
-        """Its clock and temperature now."""
-        ...
-
-    def session(
-        self, module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, compiled: Compiled | None
-    ) -> AbstractContextManager[TorchTimeable]:
-        """The module in a mode, warmed up; compiled here where it is not yet."""
-        ...
-
-
-@dataclass(frozen=True)
-class TorchGpu:
-    """The GPU of this machine. Satisfies `TorchDevice`."""
-
-    facts: DeviceFacts
-    monitor: Monitor
-    torch_device: str = "cuda"
-
-    @classmethod
-    def of(cls, gpu: GpuInfo) -> TorchGpu:
-        """Raises DeviceError when the CUDA driver does not answer."""
-        return cls(device_facts(gpu), Monitor(gpu.uuid))
-
-    def held(self) -> AbstractContextManager[object]:
-        """The lock under which kernels are timed as well."""
-        return gpu_lock(self.facts.uuid or "gpu")
-
-    def reading(self) -> GpuReading | None:
-        """Its clock and temperature now."""
-        return self.monitor.read()
-
-    def session(
-        self, module: torch.nn.Module, inputs: Sequence[Any], mode: TorchMode, compiled: Compiled | None
-    ) -> AbstractContextManager[TorchTimeable]:
-        """Timed like a candidate, see `TorchSession`."""
-        return TorchSession(module, inputs, mode, self.facts, compiled)
-
-    def settle(self) -> None:
-        """Forget what was compiled, free what was held. Raises RuntimeError for a context that an error has broken."""
-        import torch
-
-        torch.compiler.reset()
-        gc.collect()
-        torch.cuda.empty_cache()
-        torch.cuda.synchronize()
 
 
 def measure_times(item: TimesItem, device: TorchDevice) -> PytorchTimes:
@@ -227,7 +146,7 @@ def _compiled_ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchM
     """The module in a mode of `AHEAD`, with nothing left to compile that could be compiled before it is sampled."""
     if mode is not TorchMode.MAX_AUTOTUNE:
         return compile_ahead(module, inputs, mode, device.held)
-    with choices_shared(device.held) as held, kernels_stored_alone():
+    with choices_shared(device) as held, kernels_stored_alone():
         call = compile_ahead(module, inputs, mode, held)
     choose_fused_kernels(call, inputs, device.held)
     return call

@@ -32,7 +32,8 @@ from kernelblaster.paths import cache_dir
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import size_digest
 from kernelblaster.runs.compile_queue import CompileQueue
-from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, TorchMemoryFull, compile_modes, measure_times
+from kernelblaster.runs.pytorch_measurement import TimesItem, TorchMemoryFull, compile_modes, measure_times
+from kernelblaster.runs.torch_device import TorchGpu
 from kernelblaster.runs.worker_pool import Pool, WorkerLost, WorkerPool
 from kernelblaster.storage.jsonl import append_line, cut_torn_line
 

@@ -21,9 +21,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock
 
-from kernelblaster.evaluation.timing.clock_agreement import median_us
 from kernelblaster.evaluation.timing.compile_ahead import Held
 from kernelblaster.evaluation.timing.round_robin import cover_fills_for
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
@@ -144,7 +144,7 @@ def _launch_free_ms(call: Callable[[], object], device: TorchDevice) -> float:
     with device.session(torch.nn.Identity(), [], TorchMode.EAGER, call) as session:
         launches = [sample.enqueue_us or 0.0 for sample in session.time_calls([0] * _LAUNCHES)]
         fills = cover_fills_for(launches, device.facts)
-        return median_us(session.time_calls([0] * _SAMPLES, fills)) / 1000
+        return float(np.median([sample.device_us for sample in session.time_calls([0] * _SAMPLES, fills)])) / 1000
 
 
 def _call_ms(call: Callable[[], object]) -> float:

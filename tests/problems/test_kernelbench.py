@@ -193,7 +193,7 @@ def test_many_weights_reach_the_launcher_as_one_array(tmp_path: Path) -> None:
         ("import torch\n", "Model"),
         ("class Model(:\n", "valid Python"),
         (TWO.replace("def get_inputs() ->", "def get_inputs(size) ->"), "get_inputs"),
-        (TWO.replace("3.14", "True"), "input s"),
+        (TWO.replace("3.14", "torch.float16").replace("A * s", "A"), "input s"),
         (TWO.replace("torch.max(A * s, dim=1)", "'text'"), "output"),
         (TWO.replace("torch.rand(32, 100)", "torch.rand(())").replace("torch.max(A * s, dim=1)", "A * s"), "extent"),
         (TWO.replace("dim=1", "dim=7"), "dim"),

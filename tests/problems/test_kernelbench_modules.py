@@ -12,8 +12,9 @@ from kernelblaster.errors import ProblemError
 from kernelblaster.problems.driver_names import launcher_arguments
 from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
 from kernelblaster.problems.interchange.kernelbench import import_kernelbench
+from kernelblaster.problems.interchange.plain_forward import flat
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.reference import load_reference, tensor_specs
+from kernelblaster.problems.reference import load_reference, run_model, tensor_specs
 
 
 def text_of(
@@ -160,13 +161,13 @@ def test_a_function_with_arguments_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told", "remedy"),
     [
-        (text_of(arguments="x, n", given="torch.randn(N, 64), 3"), "3", "top level"),
-        (text_of(arguments="x, flag", given="torch.randn(N, 64), True"), "True", "top level"),
-        (text_of(arguments="x, mask", given="torch.randn(N, 64), None"), "None", "default"),
+        (text_of("return x * n", arguments="x, n", given="torch.randn(N, 64), N"), "400", "top level"),
+        (text_of("return x * n", arguments="x, n", given="torch.randn(N, 64), N // 2"), "200", "top level"),
         (text_of("return x[0]", given="[torch.randn(N, 64)]"), "list", "tensors"),
-        (text_of("return x, (x, x)"), "tuple", "flat tuple"),
-        (text_of("return x, None"), "None", "flat tuple"),
-        (text_of('return {"a": x}'), "dict", "flat tuple"),
+        (text_of('return {"a": x}'), "dict", "tensors"),
+        (text_of("return x, ({},)"), "dict", "tensors"),
+        (text_of("return None, (None,)"), "tuple", "tensors"),
+        (text_of("return None"), "None", "tensors"),
         (text_of("return x if (x > 9).any() else -x"), "item", "values"),
         (text_of("return x[x > 0]"), "nonzero", "values"),
         (text_of(given="torch.eye(64).to_sparse()"), "sparse", "shapes"),
@@ -180,6 +181,37 @@ def test_what_is_refused_has_a_line_and_a_remedy(tmp_path: Path, text: str, told
     assert told in error.message
     assert remedy in error.hint
     assert len(error.message) < 600
+
+
+@pytest.mark.parametrize(
+    ("forward", "arguments", "given", "inputs", "outputs"),
+    [
+        ("return x.roll(n, 1) * n", "x, n", "torch.randn(N, 64), 3", ["x"], 1),
+        ("return x * f if flag else x / f", "x, flag, f", "torch.randn(N, 64), False, 0.5", ["x"], 1),
+        ("return x if mask is None else mask", "mask, x", "None, torch.randn(N, 64)", ["x"], 1),
+        ('return F.pad(x, pad, mode) * len(y["a"])', "x, pad, mode, y, z=2.0",
+         'torch.randn(N, 64), (1, 2), "constant", {"a": [1, 2.5]}', ["x"], 1),
+        ("return x, (x * 2, [y, None])", "x, y", "torch.randn(N, 64), torch.randn(N)", ["x", "y"], 3),
+        ("return x + n, None", "x, n", "torch.randn(N, 64), -7", ["x"], 1),
+        ("return x, [x + 1]", "x", "torch.randn(N, 64)", ["x"], 2),
+    ],
+)  # fmt: skip
+def test_constants_are_no_inputs_and_outputs_are_one_tuple(
+    tmp_path: Path, forward: str, arguments: str, given: str, inputs: list[str], outputs: int
+) -> None:
+    text = text_of(forward, arguments=arguments, given=given).replace("super()", "super(Model, self)")
+    problem = imported(tmp_path, text)
+    assert len(problem.outputs) == outputs
+    reference, module = load_reference(problem), {}
+    exec(text, module)
+    assert list(reference.tensors("full")) == inputs
+    torch.manual_seed(1)
+    expected = module["Model"]()(*module["get_inputs"]())
+    torch.manual_seed(1)
+    returned = run_model(problem, reference.model("full"), reference.tensors("full"))
+    assert len(returned) == outputs
+    for one, other in zip(returned, flat(expected), strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there it is no mistake")

@@ -13,17 +13,22 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.interchange.determinism import require_determinism
 from kernelblaster.problems.interchange.module_faults import fault_of_source
 from kernelblaster.problems.interchange.module_text import ModuleText, read_module
+from kernelblaster.problems.interchange.plain_forward import constants, flat, is_flat, plain_forward
 from kernelblaster.problems.interchange.signature import TAKEN, LauncherSignature, driver_source
 from kernelblaster.problems.loader import identify, load_problem
 from kernelblaster.problems.problem import OUTPUT, Precision, Problem, StandardWorkload
 from kernelblaster.problems.reference import TORCH, Reference, blaming, load_reference, tensor_specs, weights_of
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
+
+if TYPE_CHECKING:
+    import torch
 
 FULL, SMALL = StandardWorkload.FULL, StandardWorkload.SMALL
 CHEAP_ELEMENTS, CHEAP_OPERATIONS = 1 << 18, 1 << 26
@@ -40,6 +45,17 @@ MOST_POINTERS = 16
 """More weights than this reach the launcher as one array."""
 _HALVINGS = 80
 _MODULE = re.compile(r"(\d+)_(.+)\.py")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of a module on torch's meta device, with its arguments by name and its floating-point operations."""
+
+    reference: Reference
+    model: torch.nn.Module
+    given: Mapping[str, object]
+    returned: object
+    operations: int
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,13 @@ def _made(source: Path, module: ModuleText, directory: Path) -> Problem:
     identity, known_as = identify(directory)
     draft = Problem(identity, known_as, directory, {FULL: dict(module.parameters)}, dict(module.scalars))
     write_atomically(draft.reference_path, module.text + _declarations({FULL: module.parameters}, module.scalars, ()))
-    tensors = _tensors(draft)
+    run = _run(draft)
+    text = _with_plain_forward(module.text, run)
+    if text != module.text:
+        module = replace(module, text=text)
+        write_atomically(draft.reference_path, text + _declarations({FULL: module.parameters}, module.scalars, ()))
+        run = _run(draft)
+    tensors = _tensors(run)
     outputs = (OUTPUT,) if tensors.outputs == 1 else tuple(f"{OUTPUT}_{at}" for at in range(tensors.outputs))
     module = _with_numbers(source, module, tensors, outputs)
     draft = replace(draft, workloads={FULL: dict(module.parameters)}, scalars=dict(module.scalars), outputs=outputs)
@@ -116,9 +138,8 @@ def _judged(problem: Problem) -> Problem:
     return problem
 
 
-def _tensors(problem: Problem) -> _Tensors:
+def _run(problem: Problem) -> _Run:
     """Raises ProblemError where the module does not run on the meta device."""
-    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
     from kernelblaster.problems.shape_only import shapes_only
@@ -129,12 +150,50 @@ def _tensors(problem: Problem) -> _Tensors:
         model, given = reference.model(FULL), reference.inputs(FULL)
         with counter:
             returned = blaming(problem, lambda: model(*given))
-    every = returned if isinstance(returned, tuple | list) else (returned,)
     named = dict(zip(reference.input_names, given, strict=False))
-    tensors = {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
-    numbers = {name: value for name, value in named.items() if not isinstance(value, torch.Tensor)}
-    _require_passable(reference, numbers, every)
-    weights = weights_of(model)
+    return _Run(reference, model, named, returned, counter.get_total_flops())
+
+
+def _with_plain_forward(text: str, run: _Run) -> str:
+    """The module's text, and below it what makes its forward one of tensors and fractions where it is not.
+
+    Raises ProblemError where that is not possible.
+    """
+    fixed = {place: value for place, value in constants(run.given.values()).items() if not _varies(run, place, value)}
+    names = list(run.given)
+    left = {name: value for place, (name, value) in enumerate(run.given.items()) if place not in fixed}
+    _require_passable(run.reference, left, list(flat(run.returned)) or [run.returned])
+    nested = not is_flat(run.returned)
+    return plain_forward(text, names, fixed, nested=nested) if fixed or nested else text
+
+
+def _varies(run: _Run, place: int, value: object) -> bool:
+    """Whether another size has another value there."""
+    from kernelblaster.problems.shape_only import shapes_only
+
+    problem = run.reference.problem
+    for name, extent in problem.workloads[FULL].items():
+        for other in (extent + 1, 2 * extent):  # some modules do not draw their inputs with all of them
+            sized = replace(problem, workloads={FULL: {**problem.workloads[FULL], name: other}})
+            try:
+                with TORCH, shapes_only():
+                    given = load_reference(sized).inputs(FULL)
+            except ProblemError:
+                continue
+            if given[place : place + 1] != [value]:
+                return True
+    return False
+
+
+def _tensors(run: _Run) -> _Tensors:
+    """Raises ProblemError where there is anything else."""
+    import torch
+
+    tensors = {name: value for name, value in run.given.items() if isinstance(value, torch.Tensor)}
+    numbers = {name: value for name, value in run.given.items() if isinstance(value, float)}
+    every = run.returned if isinstance(run.returned, tuple | list) else (run.returned,)
+    _require_passable(run.reference, run.given, every)
+    weights = weights_of(run.model)
     together = [*tensors.values(), *weights.values(), *every]
     return _Tensors(
         inputs={name: tuple(value.shape) for name, value in tensors.items()},
@@ -142,15 +201,15 @@ def _tensors(problem: Problem) -> _Tensors:
         weights=tuple(weights),
         outputs=len(every),
         elements=sum(tensor.numel() for tensor in together),
-        operations=counter.get_total_flops(),
+        operations=run.operations,
     )
 
 
-def _require_passable(reference: Reference, numbers: Mapping[str, object], returned: Iterable[object]) -> None:
-    """Raise ProblemError unless inputs that are no tensors are fractions, and outputs are tensors."""
+def _require_passable(reference: Reference, given: Mapping[str, object], returned: Iterable[object]) -> None:
+    """Raise ProblemError unless inputs are tensors and fractions, and outputs are tensors."""
     import torch
 
-    odd = [(name, value) for name, value in numbers.items() if not isinstance(value, float)]
+    odd = [(name, value) for name, value in given.items() if not isinstance(value, float | torch.Tensor)]
     if odd:
         (name, value), *_ = odd
         place = _place(reference, reference.module.get_inputs)
@@ -164,7 +223,7 @@ def _require_passable(reference: Reference, numbers: Mapping[str, object], retur
     if kinds:
         raise ProblemError(
             f"{_place(reference, reference.module.Model.forward)}: forward returns {kinds[0]} as an output",
-            hint="return one tensor or a flat tuple of tensors, and leave out what is none",
+            hint="return tensors alone",
         )
 
 
@@ -229,7 +288,7 @@ def _halved(problem: Problem, chosen: dict[str, int], least: int) -> tuple[dict[
 def _cost(problem: Problem, parameters: Mapping[str, int]) -> float | None:
     """Of a check with these parameters; None where the module does not run with them."""
     try:
-        return _tensors(replace(problem, workloads={FULL: dict(parameters)})).cost
+        return _tensors(_run(replace(problem, workloads={FULL: dict(parameters)}))).cost
     except ProblemError:
         return None
 

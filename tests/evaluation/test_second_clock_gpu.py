@@ -21,7 +21,8 @@ from kernelblaster.paths import harness_include_dir
 from kernelblaster.problems.problem import Precision
 from kernelblaster.problems.reference import size_digest
 from kernelblaster.runs.evaluations import find_problem, open_evaluator
-from kernelblaster.runs.pytorch_measurement import TimesItem, TorchGpu, measure_times
+from kernelblaster.runs.pytorch_measurement import TimesItem, measure_times
+from kernelblaster.runs.torch_device import TorchGpu
 
 pytestmark = [
     pytest.mark.gpu,

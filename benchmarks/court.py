@@ -38,6 +38,8 @@ SEED = 20_260_801
 """Of the input values; a run of the product draws a secret one."""
 _JUDGING = ("evaluation", "devices", "sandbox", "problems", "cuda_source", "python_candidates")
 """Packages that decide a verdict."""
+_MAKING = Path("problems", "interchange")
+"""Makes problem directories of other forms: the judge sees what it made."""
 JUDGES = Path(__file__).with_name("judges.json")
 """Digest of a judge's code, as rows have it -> the day of its first row."""
 
@@ -230,6 +232,7 @@ def judge_digest() -> str:
     root = Path(kernelblaster.__file__).parent
     state = hashlib.sha256()
     for path in sorted(path for name in _JUDGING for path in (root / name).rglob("*") if path.is_file()):
-        if "__pycache__" not in path.parts:
-            state.update(f"{path.relative_to(root)} ".encode() + path.read_bytes())
+        name = path.relative_to(root)
+        if "__pycache__" not in name.parts and not name.is_relative_to(_MAKING):
+            state.update(f"{name} ".encode() + path.read_bytes())
     return state.hexdigest()[:16]

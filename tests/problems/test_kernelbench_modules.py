@@ -10,6 +10,7 @@ import torch
 from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.driver_names import launcher_arguments
+from kernelblaster.problems.families import family_of_source
 from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
 from kernelblaster.problems.interchange.kernelbench import import_kernelbench
 from kernelblaster.problems.interchange.plain_forward import flat
@@ -126,6 +127,25 @@ def test_weights_of_one_spelling_are_two_parameters(tmp_path: Path) -> None:
     made = "self.a = nn.Linear(64, 64); self.a_weight = nn.Parameter(torch.randn(64))"
     driver = imported(tmp_path, text_of("return self.a(x) * self.a_weight", made)).driver_path
     assert launcher_declaration(driver.read_text()).count("void*") == 5
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("class A(nn.Module):\n    def forward(self, x): return x.softmax(-1)\nclass Model(A): pass", "softmax"),
+        ("class Model(nn.Softmax):\n    def __init__(self): super().__init__(-1)", "softmax"),
+        ("class A(nn.ReLU): pass\nclass B(A):\n def forward(self, x): return x @ x.T\nclass Model(B): pass", "matmul"),
+        ("class Model(nn.ReLU):\n    def __init__(self): super().__init__(inplace=False)", "elementwise"),
+        ("class Model(nn.ReLU):\n    def forward(self, x): return x.softmax(-1)", "softmax"),
+        ("OP_FAMILY = 'loss'\nclass Model(nn.ReLU): pass", "loss"),
+    ],
+)  # fmt: skip
+def test_a_module_that_inherits_its_forward_has_a_family(tmp_path: Path, model: str, family: str) -> None:
+    text = text_of()
+    problem = imported(
+        tmp_path, text[: text.index("class Model")] + model + "\n" + text[text.index("def get_inputs") :]
+    )
+    assert family_of_source(problem.reference_path.read_text()) == family
 
 
 ONE_LINE = "def get_inputs(): return [torch.randn(N, 64)]"

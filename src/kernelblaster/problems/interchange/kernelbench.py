@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.interchange.determinism import require_determinism
+from kernelblaster.problems.interchange.inherited_forward import inherited_family
 from kernelblaster.problems.interchange.module_faults import fault_of_source
 from kernelblaster.problems.interchange.module_text import ModuleText, read_module
 from kernelblaster.problems.interchange.plain_forward import constants, flat, is_flat, plain_forward
@@ -107,6 +108,7 @@ def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> P
 
 def _made(source: Path, module: ModuleText, directory: Path) -> Problem:
     identity, known_as = identify(directory)
+    module = replace(module, text=module.text + inherited_family(module.text))
     draft = Problem(identity, known_as, directory, {FULL: dict(module.parameters)}, dict(module.scalars))
     write_atomically(draft.reference_path, module.text + _declarations({FULL: module.parameters}, module.scalars, ()))
     run = _run(draft)

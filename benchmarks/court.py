@@ -38,8 +38,8 @@ SEED = 20_260_801
 """Of the input values; a run of the product draws a secret one."""
 _JUDGING = ("evaluation", "devices", "sandbox", "problems", "cuda_source", "python_candidates")
 """Packages that decide a verdict."""
-_MAKING = Path("problems", "interchange")
-"""Makes problem directories of other forms: the judge sees what it made."""
+_NOT_JUDGING = (Path("problems", "interchange"), Path("problems", "families.py"))
+"""Of these, what makes problem directories of other forms, and what tells a search which operations are alike."""
 JUDGES = Path(__file__).with_name("judges.json")
 """Digest of a judge's code, as rows have it -> the day of its first row."""
 
@@ -233,6 +233,6 @@ def judge_digest() -> str:
     state = hashlib.sha256()
     for path in sorted(path for name in _JUDGING for path in (root / name).rglob("*") if path.is_file()):
         name = path.relative_to(root)
-        if "__pycache__" not in name.parts and not name.is_relative_to(_MAKING):
+        if "__pycache__" not in name.parts and not any(map(name.is_relative_to, _NOT_JUDGING)):
             state.update(f"{name} ".encode() + path.read_bytes())
     return state.hexdigest()[:16]

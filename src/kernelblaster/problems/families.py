@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -67,6 +67,7 @@ _MOVES_NO_DATA = re.compile(
 )
 _LIBTORCH_CALL = re.compile(r"\b(?:torch|at|functional|F)::(\w+)\s*\(")
 _TARGET = re.compile(r"targets?|labels?")
+_MODEL = "Model"
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
 
@@ -115,7 +116,22 @@ def _declared(tree: ast.Module) -> str | None:
 
 
 def _model(tree: ast.Module) -> ast.ClassDef | None:
-    return next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
+    """`Model`, with what it inherits."""
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    if _MODEL not in classes:
+        return None
+    return ast.ClassDef(_MODEL, bases=[], keywords=[], decorator_list=[], body=list(_members(_MODEL, classes)))
+
+
+def _members(name: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[ast.stmt]:
+    """Of a class, then of those that it is made of; a layer that is defined elsewhere is called in a forward."""
+    others = {other: node for other, node in classes.items() if other != name}
+    yield from classes[name].body
+    for base in map(ast.unparse, classes[name].bases):
+        if base in others:
+            yield from _members(base, others)
+        elif not base.endswith("Module"):
+            yield from ast.parse(f"def forward(self, x):\n    return {base}()(x)").body
 
 
 def _forward(tree: ast.Module) -> ast.FunctionDef | None:

@@ -10,14 +10,13 @@ then the module is judged at its own size.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.interchange.determinism import require_determinism
-from kernelblaster.problems.interchange.inherited_forward import inherited_family
 from kernelblaster.problems.interchange.module_faults import fault_of_source
 from kernelblaster.problems.interchange.module_text import ModuleText, read_module
 from kernelblaster.problems.interchange.plain_forward import constants, flat, is_flat, plain_forward
@@ -108,25 +107,24 @@ def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> P
 
 def _made(source: Path, module: ModuleText, directory: Path) -> Problem:
     identity, known_as = identify(directory)
-    module = replace(module, text=module.text + inherited_family(module.text))
     draft = Problem(identity, known_as, directory, {FULL: dict(module.parameters)}, dict(module.scalars))
-    write_atomically(draft.reference_path, module.text + _declarations({FULL: module.parameters}, module.scalars, ()))
+    _write_reference(draft, module.text)
     run = _run(draft)
     text = _with_plain_forward(module.text, run)
     if text != module.text:
         module = replace(module, text=text)
-        write_atomically(draft.reference_path, text + _declarations({FULL: module.parameters}, module.scalars, ()))
+        _write_reference(draft, text)
         run = _run(draft)
     tensors = _tensors(run)
     outputs = (OUTPUT,) if tensors.outputs == 1 else tuple(f"{OUTPUT}_{at}" for at in range(tensors.outputs))
     module = _with_numbers(source, module, tensors, outputs)
     draft = replace(draft, workloads={FULL: dict(module.parameters)}, scalars=dict(module.scalars), outputs=outputs)
     small = _smaller(draft)
-    sizes: dict[str, Mapping[str, int]] = {SMALL: small} if small else {}
-    sizes[FULL] = module.parameters
+    sizes: dict[str, dict[str, int]] = {SMALL: small} if small else {}
+    sizes[FULL] = dict(module.parameters)
     signature = _signature(module, tensors, outputs)
     write_atomically(draft.driver_path, driver_source(source.name, signature))
-    write_atomically(draft.reference_path, module.text + _declarations(sizes, module.scalars, outputs))
+    _write_reference(replace(draft, workloads=sizes), module.text)
     return _judged(load_problem(directory))
 
 
@@ -161,30 +159,28 @@ def _with_plain_forward(text: str, run: _Run) -> str:
 
     Raises ProblemError where that is not possible.
     """
-    fixed = {place: value for place, value in constants(run.given.values()).items() if not _varies(run, place, value)}
-    names = list(run.given)
+    fixed = constants(run.given.values())
+    for given in _given_at_other_sizes(run.reference.problem) if fixed else ():
+        fixed = {place: value for place, value in fixed.items() if given[place : place + 1] == [value]}
     left = {name: value for place, (name, value) in enumerate(run.given.items()) if place not in fixed}
     _require_passable(run.reference, left, list(flat(run.returned)) or [run.returned])
     nested = not is_flat(run.returned)
-    return plain_forward(text, names, fixed, nested=nested) if fixed or nested else text
+    return plain_forward(text, list(run.given), fixed, nested=nested) if fixed or nested else text
 
 
-def _varies(run: _Run, place: int, value: object) -> bool:
-    """Whether another size has another value there."""
+def _given_at_other_sizes(problem: Problem) -> Iterator[list[object]]:
+    """What `get_inputs` gives where one number is larger; some modules do not draw their inputs with all of them."""
     from kernelblaster.problems.shape_only import shapes_only
 
-    problem = run.reference.problem
     for name, extent in problem.workloads[FULL].items():
-        for other in (extent + 1, 2 * extent):  # some modules do not draw their inputs with all of them
+        for other in (extent + 1, 2 * extent):
             sized = replace(problem, workloads={FULL: {**problem.workloads[FULL], name: other}})
             try:
                 with TORCH, shapes_only():
                     given = load_reference(sized).inputs(FULL)
             except ProblemError:
                 continue
-            if given[place : place + 1] != [value]:
-                return True
-    return False
+            yield given
 
 
 def _tensors(run: _Run) -> _Tensors:
@@ -325,9 +321,10 @@ def _parameter(name: str, taken: set[str]) -> str:
     return parameter
 
 
-def _declarations(
-    sizes: Mapping[str, Mapping[str, int]], scalars: Mapping[str, float], outputs: tuple[str, ...]
-) -> str:
-    named = {str(name): dict(parameters) for name, parameters in sizes.items()}
-    told = f"SIZES = {named!r}\nSCALARS = {dict(scalars)!r}\n"
-    return told if len(outputs) < 2 else f"{told}OUTPUTS = {outputs!r}\n"
+def _write_reference(problem: Problem, text: str) -> None:
+    """The module's text, and what the problem declares below it."""
+    sizes = {str(name): dict(parameters) for name, parameters in problem.workloads.items()}
+    told = f"SIZES = {sizes!r}\nSCALARS = {dict(problem.scalars)!r}\n"
+    if len(problem.outputs) > 1:
+        told += f"OUTPUTS = {problem.outputs!r}\n"
+    write_atomically(problem.reference_path, text + told)

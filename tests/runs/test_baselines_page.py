@@ -9,8 +9,9 @@ import pytest
 
 from kernelblaster import load_problem
 from kernelblaster.devices.facts import DeviceKind
-from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes
+from kernelblaster.evaluation.timing.pytorch_times import ModeTime, PytorchTimes, read_times
 from kernelblaster.evaluation.timing.torch_mode import TorchMode
+from kernelblaster.paths import data_dir
 from kernelblaster.problems.problem import Precision
 from kernelblaster.runs.check_records import CheckRecord
 
@@ -83,3 +84,14 @@ def test_bounds_of_records_are_computed_anew_and_nothing_else(tmp_path: Path) ->
     assert 1300 < here.floor_us < here.attainable_us < 1700
     assert here.model_copy(update={"floor_us": None, "attainable_us": None}) == start(6400.0)
     assert refresh(path, CheckRecord, {str(RELU.id): RELU}) == 0
+
+
+def test_of_what_was_chosen_twice_the_faster_is_listed() -> None:
+    folder = data_dir() / "baselines" / "h200"
+    listed = read_times([folder / "fp16.jsonl"])
+    mode = TorchMode.MAX_AUTOTUNE
+    slower = read_times([folder / "choices" / "fp16.jsonl"])
+    assert slower
+    for key, row in slower.items():
+        assert listed[key].digest == row.digest
+        assert listed[key].times[mode].us <= row.times[mode].us

@@ -4,8 +4,8 @@ Of an operation Inductor notes what each kernel took in one file, which it reads
 afterwards as a whole: of processes that do so at once the last one's notes remain, and equal operations are measured
 again. It builds one operation's kernels in threads beside those that it measures of another, which then wait for
 Python again and again, or in other processes, and then once more in the call that it measures; and it calls what
-takes seconds as often as what takes milliseconds. Its clock does not hide launches, so that of short operations those
-kernels win which the host launches quickly. How a kernel that it fuses is launched it finds out when that is first
+takes seconds as often as what takes milliseconds. Its clock does not hide launches, so that of short kernels those win
+which the host launches quickly. How a kernel that it fuses is launched it finds out when that is first
 called, and builds each variant then; of a kernel that it stores with its graph it does not find that again.
 """
 
@@ -31,10 +31,10 @@ from kernelblaster.runs.torch_device import TorchDevice
 
 _HOPELESS, _HOPELESS_MS = 10.0, 100.0
 """A built kernel whose first call takes so many times what the best takes, and so much longer, is not called again."""
-_SHORT_MS = 1.0
-"""What takes less with its launch is timed without it."""
-_LAUNCHES, _SAMPLES = 3, 20
-"""Calls that tell how long a launch takes, and calls that are timed."""
+_LONG_MS = 100.0
+"""Of what takes longer with its launch, that is no part worth telling."""
+_LAUNCHES, _SAMPLES, _SAMPLED_MS = 3, 20, 100.0
+"""Calls that tell how long a launch takes; calls that are timed at most, and how long all of them take at least."""
 Notes = dict[str, Any]
 """Nested: operation, inputs, precision, kernel; the innermost values are times."""
 
@@ -86,43 +86,43 @@ class _Builds:
 
 
 class _Contest:
-    """The kernels of one operation at a time, measured until they cannot win any more."""
+    """All kernels by one clock; those of one operation at a time are measured until they cannot win any more.
 
-    def __init__(self, builds: _Builds, clock: Callable[[Callable[[], object]], float]) -> None:
+    Whether a kernel is fused with what follows, Inductor tells from what it takes, alone and fused, and from what the
+    other takes: two of them are measured after the operation's contest.
+    """
+
+    def __init__(self, builds: _Builds, clock: Callable[[Callable[[], object], float], float]) -> None:
         self._builds = builds
         self._clock = clock
-        """Of short calls; gives milliseconds."""
-        self._best_ms: float | None = None
-        """None where nothing is compared."""
+        """Told what a call takes with its launch; gives milliseconds without it."""
+        self._compares = False
+        self._best_ms = math.inf
+        """Of the operation; infinite where nothing is compared."""
 
     @contextmanager
     def of_operation(self) -> Iterator[None]:
         """What is measured meanwhile does the same."""
-        self._best_ms = math.inf
+        self._compares = True
         try:
             yield
         finally:
-            self._best_ms = None
+            self._compares, self._best_ms = False, math.inf
 
-    def measured(self, measure: Callable[..., Any]) -> Callable[..., Any]:
-        """`benchmark_gpu`, which gives milliseconds; those of the first call where that is hopelessly slow."""
-
-        def measure_unless_hopeless(benchmarker: Any, call: Callable[[], object], *args: Any, **kwargs: Any) -> Any:
-            if self._best_ms is None:
-                return measure(benchmarker, call, *args, **kwargs)
-            begun = self._builds.begun
+    def measured(self, call: Callable[[], object], *_args: Any, **_kwargs: Any) -> float:
+        """In milliseconds; those of the first call where that is hopelessly slow. For `benchmark_gpu`."""
+        begun = self._builds.begun
+        first_ms = _call_ms(call)
+        if self._builds.begun > begun:  # in that call: some versions of Python build nothing ahead
             first_ms = _call_ms(call)
-            if self._builds.begun > begun:  # in that call: some versions of Python build nothing ahead
-                first_ms = _call_ms(call)
-            if first_ms > _HOPELESS * self._best_ms + _HOPELESS_MS:
-                return first_ms
-            # What is called first may have to be planned for: libraries do.
-            short = min(first_ms, _call_ms(call)) < _SHORT_MS
-            found = self._clock(call) if short else measure(benchmarker, call, *args, **kwargs)
+        if first_ms > _HOPELESS * self._best_ms + _HOPELESS_MS:
+            return first_ms
+        # What is called first may have to be planned for: libraries do.
+        call_ms = min(first_ms, _call_ms(call))
+        found = call_ms if call_ms > _LONG_MS else self._clock(call, call_ms)
+        if self._compares:
             self._best_ms = min(self._best_ms, found)
-            return found
-
-        return measure_unless_hopeless
+        return found
 
 
 def _build(choices: Iterable[Any]) -> None:
@@ -137,14 +137,15 @@ def _build(choices: Iterable[Any]) -> None:
         list(pool.map(build, (choice for choice in choices if hasattr(choice, "precompile"))))
 
 
-def _launch_free_ms(call: Callable[[], object], device: TorchDevice) -> float:
+def _launch_free_ms(call: Callable[[], object], call_ms: float, device: TorchDevice) -> float:
     """Median device time of a call, as everything else is timed: with a cold L2, behind fills that hide its launch."""
     import torch
 
     with device.session(torch.nn.Identity(), [], TorchMode.EAGER, call) as session:
         launches = [sample.enqueue_us or 0.0 for sample in session.time_calls([0] * _LAUNCHES)]
         fills = cover_fills_for(launches, device.facts)
-        return float(np.median([sample.device_us for sample in session.time_calls([0] * _SAMPLES, fills)])) / 1000
+        samples = min(_SAMPLES, 1 + int(_SAMPLED_MS / call_ms))
+        return float(np.median([sample.device_us for sample in session.time_calls([0] * samples, fills)])) / 1000
 
 
 def _call_ms(call: Callable[[], object]) -> float:
@@ -174,7 +175,7 @@ def choices_shared(device: TorchDevice) -> Iterator[Held]:
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     builds, clock = _Builds(), type(benchmarker)
-    contest = _Contest(builds, lambda call: _launch_free_ms(call, device))
+    contest = _Contest(builds, lambda call, call_ms: _launch_free_ms(call, call_ms, device))
 
     @contextmanager
     def held_in_peace() -> Iterator[None]:
@@ -203,7 +204,7 @@ def choices_shared(device: TorchDevice) -> Iterator[Held]:
         _replaced(PersistentCache, "lookup", look_up),
         _replaced(CacheBase, "update_local_cache", update_merged),
         _replaced(CachingAutotuner, "_precompile_config", builds.beside(CachingAutotuner._precompile_config)),
-        _replaced(clock, "benchmark_gpu", contest.measured(clock.benchmark_gpu)),
+        _replaced(clock, "benchmark_gpu", lambda _, *args, **kwargs: contest.measured(*args, **kwargs)),
     ):
         yield held_in_peace
 

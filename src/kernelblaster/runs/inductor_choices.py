@@ -86,10 +86,10 @@ class _Builds:
 
 
 class _Contest:
-    """All kernels by one clock; those of one operation at a time are measured until they cannot win any more.
+    """Times kernels, all by one clock; those of one operation until they cannot win any more.
 
-    Whether a kernel is fused with what follows, Inductor tells from what it takes, alone and fused, and from what the
-    other takes: two of them are measured after the operation's contest.
+    What is timed after an operation is compared with its kernels, too: one that is fused with the next, and the next
+    alone, of which Inductor tells whether fusing them pays.
     """
 
     def __init__(self, builds: _Builds, clock: Callable[[Callable[[], object], float], float]) -> None:

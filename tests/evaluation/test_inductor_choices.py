@@ -239,10 +239,11 @@ def test_fused_kernels_choose_on_a_device_that_is_held_but_while_they_are_built(
         with ThreadPoolExecutor(1) as pool:
             pool.submit(CachingAutotuner._precompile_config, None, "pooled").result()
         assert device.holder, "what others build leaves it held"
+        assert benchmarker.benchmark_gpu(lambda: None) == 0.01, "variants are compared by the device's clock"
 
-    choose_fused_kernels(first_call, ["a", "b"], device.held)
+    choose_fused_kernels(first_call, ["a", "b"], device)
     assert built == [False, False, True]
     with pytest.raises(ValueError, match="bad"):
-        choose_fused_kernels(first_call, ["bad"], device.held)
+        choose_fused_kernels(first_call, ["bad"], device)
     assert not device.holder
     assert CachingAutotuner._precompile_config is build, "all is as it was"

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +109,8 @@ class _Contest:
         finally:
             self._compares, self._best_ms = False, math.inf
 
-    def measured(self, call: Callable[[], object], *_args: Any, **_kwargs: Any) -> float:
-        """In milliseconds; those of the first call where that is hopelessly slow. For `benchmark_gpu`."""
+    def measured(self, call: Callable[[], object]) -> float:
+        """Milliseconds; those of the first call where that is hopelessly slow."""
         begun = self._builds.begun
         first_ms = _call_ms(call)
         if self._builds.begun > begun:  # in that call: some versions of Python build nothing ahead
@@ -171,10 +171,9 @@ def choices_shared(device: TorchDevice) -> Iterator[Held]:
     while the GPU is held: somebody who is waited for here may wait for that.
     """
     from torch._inductor.codecache import CacheBase, PersistentCache
-    from torch._inductor.runtime.benchmarking import benchmarker
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-    builds, clock = _Builds(), type(benchmarker)
+    builds = _Builds()
     contest = _Contest(builds, lambda call, call_ms: _launch_free_ms(call, call_ms, device))
 
     @contextmanager
@@ -204,9 +203,19 @@ def choices_shared(device: TorchDevice) -> Iterator[Held]:
         _replaced(PersistentCache, "lookup", look_up),
         _replaced(CacheBase, "update_local_cache", update_merged),
         _replaced(CachingAutotuner, "_precompile_config", builds.beside(CachingAutotuner._precompile_config)),
-        _replaced(clock, "benchmark_gpu", lambda _, *args, **kwargs: contest.measured(*args, **kwargs)),
+        _clock_replaced(contest),
     ):
         yield held_in_peace
+
+
+def _clock_replaced(contest: _Contest) -> AbstractContextManager[None]:
+    """Inductor asks `contest` what kernels take."""
+    from torch._inductor.runtime.benchmarking import benchmarker
+
+    def measured(_benchmarker: Any, call: Callable[[], object], *_args: Any, **_kwargs: Any) -> float:
+        return contest.measured(call)
+
+    return _replaced(type(benchmarker), "benchmark_gpu", measured)
 
 
 @contextmanager
@@ -241,13 +250,13 @@ def kernels_stored_alone() -> Iterator[None]:
         yield
 
 
-def choose_fused_kernels(call: Callable[..., object], inputs: Sequence[Any], held: Held) -> None:
+def choose_fused_kernels(call: Callable[..., object], inputs: Sequence[Any], device: TorchDevice) -> None:
     """Run once what was compiled, so that Inductor's cache on disk knows how the kernels that it fused are launched.
 
     Args:
         call: what `compile_ahead` made of a module with max-autotune.
         inputs: arguments of forward.
-        held: as there; left while a variant of a kernel is built, with nothing of this process under way.
+        device: held, but while a variant of a kernel is built, with nothing of this process under way.
 
     Raises whatever the module raises.
     """
@@ -255,8 +264,9 @@ def choose_fused_kernels(call: Callable[..., object], inputs: Sequence[Any], hel
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     build, runs_here = CachingAutotuner._precompile_config, threading.get_ident()
+    variants = _Contest(_Builds(), lambda call, call_ms: _launch_free_ms(call, call_ms, device))
     with ExitStack() as holding:
-        holding.enter_context(held())
+        holding.enter_context(device.held())
 
         def build_beside_others(*args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != runs_here:
@@ -266,8 +276,12 @@ def choose_fused_kernels(call: Callable[..., object], inputs: Sequence[Any], hel
             try:
                 return build(*args, **kwargs)
             finally:
-                holding.enter_context(held())
+                holding.enter_context(device.held())
 
-        with _replaced(CachingAutotuner, "_precompile_config", build_beside_others), torch.inference_mode():
+        with (
+            _replaced(CachingAutotuner, "_precompile_config", build_beside_others),
+            _clock_replaced(variants),
+            torch.inference_mode(),
+        ):
             call(*inputs)
         _wait_for_gpu()

@@ -148,7 +148,7 @@ def _compiled_ahead(module: torch.nn.Module, inputs: Sequence[Any], mode: TorchM
         return compile_ahead(module, inputs, mode, device.held)
     with choices_shared(device) as held, kernels_stored_alone():
         call = compile_ahead(module, inputs, mode, held)
-    choose_fused_kernels(call, inputs, device.held)
+    choose_fused_kernels(call, inputs, device)
     return call
 
 

@@ -5,8 +5,8 @@ afterwards as a whole: of processes that do so at once the last one's notes rema
 again. It builds one operation's kernels in threads beside those that it measures of another, which then wait for
 Python again and again, or in other processes, and then once more in the call that it measures; and it calls what
 takes seconds as often as what takes milliseconds. Its clock does not hide launches, so that of short kernels those win
-which the host launches quickly. How a kernel that it fuses is launched it finds out when that is first
-called, and builds each variant then; of a kernel that it stores with its graph it does not find that again.
+which the host launches quickly. How a kernel that it fuses is launched it finds out when that is first called, and
+builds each variant then; of a kernel that it stores with its graph it does not find that again.
 """
 
 from __future__ import annotations

@@ -173,6 +173,36 @@ def test_functions_take_a_size_however_they_are_written(tmp_path: Path, function
     assert refused(tmp_path, lost).message.startswith(f"{tmp_path / 'module.py'}:{line}: ")
 
 
+def test_a_module_may_call_its_extent_size(tmp_path: Path) -> None:
+    problem = imported(tmp_path, text_of(head="size = 4000000", given="torch.randn(size, 64)"))
+    reference = load_reference(problem)
+    extents = {name: sizes["size"] for name, sizes in problem.workloads.items()}
+    assert extents["full"] == 4_000_000 > extents["small"]
+    assert reference.inputs("small")[0].shape == (extents["small"], 64)
+
+
+@pytest.mark.parametrize(
+    ("forward", "kept"),
+    [
+        ("return torch.softmax(x, 1, dtype=torch.float32)", [torch.float16]),
+        ("return x.float().sum(1), (x * 2, [x.argmax(1)])", [torch.float16, torch.float16, torch.int64]),
+        ("return x.float().mul(2).to(x.dtype)", [torch.float16]),
+    ],
+)
+def test_what_stays_in_fp32_is_rounded_as_a_kernel_stores_it(
+    tmp_path: Path, forward: str, kept: list[torch.dtype]
+) -> None:
+    problem = imported(tmp_path, text_of(forward, head="N = 64"))
+    reference, module = load_reference(problem), {}
+    exec(text_of(forward, head="N = 64"), module)
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        given = {name: value.to(dtype) for name, value in reference.tensors("full").items()}
+        returned = run_model(problem, reference.model("full").to(dtype), given)
+        assert [one.dtype for one in returned] == [dtype if it is torch.float16 else it for it in kept]
+        for one, other in zip(returned, flat(module["Model"]().to(dtype)(*given.values())), strict=True):
+            assert torch.equal(one, other.to(one.dtype))
+
+
 def test_a_function_with_arguments_is_refused(tmp_path: Path) -> None:
     text = text_of().replace("def get_inputs()", "def get_inputs(n=3)")
     assert refused(tmp_path, text).message.startswith(f"{tmp_path / 'module.py'}:13: ")

@@ -13,8 +13,9 @@ from kernelblaster.problems.problem import StandardWorkload
 from kernelblaster.problems.python_source import parse_python
 
 _FUNCTIONS = ("get_inputs", "get_init_inputs")
-_TAKES_SIZE = "globals().update(SIZES[size], **SCALARS)"
-"""What both functions begin with."""
+_TAKES_SIZE = "globals().update(SIZES["
+"""What both functions begin with, the name of their argument, and `_OF_SIZE`."""
+_OF_SIZE = "], **SCALARS)"
 _BY_TEXT = frozenset({"globals", "locals", "vars", "eval", "exec", "getattr"})
 """Whoever reads these may read any name."""
 
@@ -35,7 +36,7 @@ class ModuleText:
 
     def line_of_source(self, line: int) -> int:
         """The line of the file that a line of the text was, which has lines of ours above it."""
-        return line - sum(one.strip() == _TAKES_SIZE for one in self.text.split("\n")[:line])
+        return line - sum(one.strip().startswith(_TAKES_SIZE) for one in self.text.split("\n")[:line])
 
 
 def read_module(source: Path, text: str) -> ModuleText:
@@ -122,24 +123,35 @@ def _taking_sizes(source: Path, tree: ast.Module, text: str) -> str:
     # Lines and columns are those of `ast`: it counts bytes, and takes neither a form feed nor U+2028 for a line's end.
     lines = text.encode().removesuffix(b"\n").split(b"\n")
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _FUNCTIONS]
+    size = _argument(tree)
     for node in sorted(functions, key=lambda function: -function.lineno):
-        _begin_with_size(lines, node)
-        _take_size(source, lines, node)
+        _begin_with_size(lines, node, size)
+        _take_size(source, lines, node, size)
     return (b"\n".join(lines) + b"\n\n\n").decode()
 
 
-def _begin_with_size(lines: list[bytes], node: ast.FunctionDef) -> None:
+def _argument(tree: ast.Module) -> str:
+    """`size`, or what is no name of the module: as an argument it would hide that."""
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    argument = "size"
+    while argument in names:
+        argument += "_"
+    return argument
+
+
+def _begin_with_size(lines: list[bytes], node: ast.FunctionDef, size: str) -> None:
+    begin = f"{_TAKES_SIZE}{size}{_OF_SIZE}"
     first = node.body[0]
     decorators = getattr(first, "decorator_list", [])
     at, column = (decorators[0] if decorators else first).lineno - 1, first.col_offset
     before, after = lines[at][:column], lines[at][column:]
     if before.strip():
-        lines[at] = before + f"{_TAKES_SIZE}; ".encode() + after
+        lines[at] = before + f"{begin}; ".encode() + after
     else:
-        lines.insert(at, before + _TAKES_SIZE.encode())
+        lines.insert(at, before + begin.encode())
 
 
-def _take_size(source: Path, lines: list[bytes], node: ast.FunctionDef) -> None:
+def _take_size(source: Path, lines: list[bytes], node: ast.FunctionDef, size: str) -> None:
     """Give a function its argument. Raises ProblemError where it has one."""
     rest = b"\n".join([lines[node.lineno - 1][node.col_offset :], *lines[node.lineno : node.body[0].lineno]])
     head = re.match(rb"def[ \t]+\w+[ \t]*\((?=(\s|\\\n|#[^\n]*\n)*\))", rest)
@@ -150,4 +162,4 @@ def _take_size(source: Path, lines: list[bytes], node: ast.FunctionDef) -> None:
         )
     at = node.col_offset + head.end()
     line = lines[node.lineno - 1]
-    lines[node.lineno - 1] = line[:at] + f'size="{StandardWorkload.FULL}"'.encode() + line[at:]
+    lines[node.lineno - 1] = line[:at] + f'{size}="{StandardWorkload.FULL}"'.encode() + line[at:]

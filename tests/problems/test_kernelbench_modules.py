@@ -264,6 +264,11 @@ def test_constants_are_no_inputs_and_outputs_are_one_tuple(
         assert torch.equal(one, other)
 
 
+def test_whoever_asks_for_a_device_is_told_to_leave_it_out(tmp_path: Path) -> None:
+    text = text_of("return self.norm(x)", 'self.norm = nn.LayerNorm(64).to(device="cpu", dtype=torch.float16)')
+    assert "devices" in refused(tmp_path, text).hint
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there it is no mistake")
 def test_whoever_asks_for_a_gpu_is_told_to_leave_it_out(tmp_path: Path) -> None:
     assert "device" in refused(tmp_path, text_of(given="torch.randn(N, 64).cuda()")).hint

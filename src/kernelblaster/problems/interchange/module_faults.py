@@ -22,7 +22,7 @@ _HINTS = (
         r"no attribute 'eval'|cannot assign .* before Module.__init__",
         "Model is a torch.nn.Module, and calls super().__init__()",
     ),
-    (r"CUDA|cuda|No HIP|NVIDIA driver", "leave devices out: the judge places tensors and weights"),
+    (r"CUDA|cuda|No HIP|NVIDIA driver|to_empty\(\)", "leave devices out: the judge places tensors and weights"),
     (r"relative import|^No module named", "the file has to stand alone: put what it imports into it"),
     (r"\.item\(\)|_local_scalar_dense|no data|nonzero|masked_select|data-dependent|\.tolist\(\)", _VALUES),
     (r"Meta tensors|Meta. backend|meta tensor|meta device|device meta", _SHAPES),

@@ -92,10 +92,9 @@ class _Contest:
     alone, of which Inductor tells whether fusing them pays.
     """
 
-    def __init__(self, builds: _Builds, clock: Callable[[Callable[[], object], float], float]) -> None:
+    def __init__(self, builds: _Builds, device: TorchDevice) -> None:
         self._builds = builds
-        self._clock = clock
-        """Told what a call takes with its launch; gives milliseconds without it."""
+        self._device = device
         self._compares = False
         self._best_ms = math.inf
         """Of the operation; infinite where nothing is compared."""
@@ -119,7 +118,7 @@ class _Contest:
             return first_ms
         # What is called first may have to be planned for: libraries do.
         call_ms = min(first_ms, _call_ms(call))
-        found = call_ms if call_ms > _LONG_MS else self._clock(call, call_ms)
+        found = call_ms if call_ms > _LONG_MS else _launch_free_ms(call, call_ms, self._device)
         if self._compares:
             self._best_ms = min(self._best_ms, found)
         return found
@@ -174,7 +173,7 @@ def choices_shared(device: TorchDevice) -> Iterator[Held]:
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     builds = _Builds()
-    contest = _Contest(builds, lambda call, call_ms: _launch_free_ms(call, call_ms, device))
+    contest = _Contest(builds, device)
 
     @contextmanager
     def held_in_peace() -> Iterator[None]:
@@ -264,7 +263,7 @@ def choose_fused_kernels(call: Callable[..., object], inputs: Sequence[Any], dev
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     build, runs_here = CachingAutotuner._precompile_config, threading.get_ident()
-    variants = _Contest(_Builds(), lambda call, call_ms: _launch_free_ms(call, call_ms, device))
+    variants = _Contest(_Builds(), device)
     with ExitStack() as holding:
         holding.enter_context(device.held())
 

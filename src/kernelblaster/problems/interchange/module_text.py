@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,11 +132,14 @@ def _taking_sizes(source: Path, tree: ast.Module, text: str) -> str:
 
 def _argument(tree: ast.Module) -> str:
     """`size`, or what is no name of the module: as an argument it would hide that."""
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    argument = "size"
-    while argument in names:
-        argument += "_"
-    return argument
+    return unused("size", {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
+
+
+def unused(name: str, taken: Container[str]) -> str:
+    """The name, with as many underscores as make it one that is not taken."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _begin_with_size(lines: list[bytes], node: ast.FunctionDef, size: str) -> None:

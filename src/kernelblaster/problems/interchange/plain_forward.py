@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import Template
 
+from kernelblaster.problems.interchange.module_text import unused
 from kernelblaster.problems.problem import StandardWorkload
 
 _FLAT = Template("""def $flat(outputs):
@@ -78,8 +79,8 @@ def plain_forward(text: str, names: Sequence[str], fixed: Mapping[int, object], 
         nested: outputs are in tuples within a tuple.
         rounded: some are to be rounded to the precision of inputs and weights.
     """
-    forward, drawn, plain = (_unused(it, text) for it in ("_forward", "_drawn", "_plain_forward"))
-    flattened, rounding = (_unused(it, text) for it in ("_flat", "_rounded"))
+    forward, drawn, plain = (unused(it, text) for it in ("_forward", "_drawn", "_plain_forward"))
+    flattened, rounding = (unused(it, text) for it in ("_flat", "_rounded"))
     left = [name for place, name in enumerate(names) if place not in fixed]
     taken = ", ".join(["self", *left])
     passed = ", ".join(["self", *(repr(fixed[at]) if at in fixed else name for at, name in enumerate(names))])
@@ -103,9 +104,3 @@ def _is_literal(value: object) -> bool:
         return not isinstance(value, float) and ast.literal_eval(repr(value)) == value
     except (ValueError, TypeError, SyntaxError):
         return False
-
-
-def _unused(name: str, text: str) -> str:
-    while name in text:
-        name += "_"
-    return name

@@ -91,7 +91,7 @@ def test_numbers_weights_and_sizes_are_those_of_the_module(tmp_path: Path) -> No
     full = problem.workloads["full"]
     assert full["batch_size"] == 128
     assert (full["height"], full["width"], full["kernel_size"]) == (256, 256, 3)
-    assert "out_channels" not in full, "what other values are made of at import stays as it is"
+    assert full["out_channels"] == 128, "what follows from it is computed again"
     assert problem.scalars == {"factor": 0.5}
     specs = tensor_specs(problem, "full", Precision.FP16)
     assert [spec.name for spec in specs if spec.role is TensorRole.WEIGHT] == [

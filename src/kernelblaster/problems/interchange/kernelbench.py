@@ -1,10 +1,10 @@
 """A KernelBench module (`Model`, `get_inputs()`, `get_init_inputs()`) as a problem directory without a start.
 
 Whole numbers that the module assigns at its top level become parameters of the launcher, fractions its scalars; both
-functions read them at the size they are asked for. What is fixed when the module is imported (default arguments,
-values computed from others) stays a constant. Weights are the tensors of `state_dict`. The module's own size is `full`;
-`small` halves its parameters as far as the module allows, and is left out where nothing cheap to check comes of that:
-then the module is judged at its own size.
+functions read them at the size they are asked for, and what the top level computes from them follows. What is fixed
+when the module is imported (default arguments, bodies of classes) stays a constant. Weights are the tensors of
+`state_dict`. The module's own size is `full`; `small` halves its parameters as far as the module allows, and is left
+out where nothing cheap to check comes of that: then the module is judged at its own size.
 """
 
 from __future__ import annotations

@@ -101,6 +101,19 @@ def test_a_module_that_is_cheap_at_no_size_is_not_run(tmp_path: Path) -> None:
     assert imported(tmp_path, large).workloads["full"] == {"x_axis_0": 1 << 40}
 
 
+def test_a_module_whose_intermediate_values_are_large_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run: list[Problem] = []
+    monkeypatch.setattr("kernelblaster.problems.interchange.kernelbench.require_determinism", run.append)
+    pairs = "return (x[:, None] - x[None]).abs().sum((1, 2))"
+    imported(tmp_path, text_of(pairs, head="FIXED = (200, 64)", given="torch.randn(*FIXED)"))
+    assert run
+    run.clear()
+    imported(tmp_path, text_of(pairs, head="FIXED = (8000, 2)", given="torch.randn(*FIXED)"))
+    assert not run
+
+
 def test_parameters_of_the_launcher_are_names_of_cxx_and_differ(tmp_path: Path) -> None:
     problem = imported(
         tmp_path,

@@ -11,7 +11,7 @@ from kernelblaster.api.own_parts import require_device
 from kernelblaster.api.problems import ProblemName, load_problem
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
-from kernelblaster.devices.facts import DeviceFacts
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Comparison, Evaluation
@@ -19,6 +19,7 @@ from kernelblaster.problems.problem import Problem
 from kernelblaster.registry import require_callable
 from kernelblaster.runs.choices import refuse_self_checking
 from kernelblaster.runs.evaluations import open_evaluator as _open_evaluator
+from kernelblaster.runs.host_room import require_host_room
 from kernelblaster.storage.bounded_io import read_source
 
 KernelSource = str | Path
@@ -122,6 +123,8 @@ def judge(
     config, found = judgeable(problem, config, device)
     text, other = read_kernel(source), None if baseline is None else read_kernel(baseline)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
+        if evaluator.device.facts.kind is DeviceKind.EMULATED:
+            require_host_room(found, found.cheap_workload, "judging")
         evaluation = evaluator.evaluate(found, text, baseline=other, profile=profile, process_pairs=process_pairs)
         return Judgement(evaluation, found, text, evaluator.device.facts)
 

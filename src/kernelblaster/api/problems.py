@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernelblaster.config import DATASET
 from kernelblaster.cuda_source.launcher import launcher_declaration
-from kernelblaster.errors import DeviceMemoryFull, MachineError, ProblemError, UsageError
+from kernelblaster.errors import DeviceMemoryFull, ProblemError, UsageError
 from kernelblaster.paths import data_dir, problem_skeleton
 from kernelblaster.problems.dataset import Dataset, find_problem
 from kernelblaster.problems.loader import load_problem as load_directory
@@ -192,24 +192,12 @@ def audit_problem(
 
 def _refuse_without_room(problem: Problem, size: str | None) -> None:
     """Raise MachineError where an audit on the CPU would take more memory than is free: the kernel would end it."""
-    if size is None or size == problem.cheap_workload:
-        return
     import torch
 
-    from kernelblaster.evaluation.inputs.scratch import free_host_memory, host_memory
-    from kernelblaster.problems.reference import tensor_specs
-    from kernelblaster.runs.check_room import need_of
+    from kernelblaster.runs.host_room import require_host_room
 
-    if torch.cuda.is_available():
-        return
-    needed = need_of(tensor_specs(problem, size, problem.precisions[0]), judged_calls=0).reference
-    free = min(free_host_memory(), host_memory())
-    if needed > free:
-        raise MachineError(
-            f"auditing {problem.slug} at size {size} without a GPU takes about {needed / 1e9:,.0f} GB of memory, "
-            f"{free / 1e9:,.0f} GB are free",
-            hint="use a machine with a GPU, or a smaller --size",
-        )
+    if not torch.cuda.is_available():
+        require_host_room(problem, size or problem.cheap_workload, "auditing")
 
 
 def _root(dataset: DatasetName) -> Path:

@@ -37,6 +37,8 @@ LARGE = 16.0
 """Times as much it may not have."""
 AFFORDABLE = 64.0
 """Beyond these times as much a module is not run at all when it is imported, but for its shapes."""
+AFFORDABLE_BYTES = 1 << 30
+"""Nor beyond this memory, what it computes in between included."""
 SMALLEST = 16
 """Parameters are not halved below this: windows, strides and groups are no extents."""
 LEAST = 4
@@ -130,10 +132,12 @@ def _made(source: Path, module: ModuleText, directory: Path) -> Problem:
 
 def _judged(problem: Problem) -> Problem:
     """The problem. Raises ProblemError where its tensors cannot be judged, at any size."""
+    from kernelblaster.problems.interchange.peak_memory import peak_bytes
+
     for size in problem.workloads:
         tensor_specs(problem, size, Precision.FP32)
     cost = _cost(problem, problem.workloads[problem.cheap_workload])
-    if cost is not None and cost <= AFFORDABLE:
+    if cost is not None and cost <= AFFORDABLE and peak_bytes(problem, problem.cheap_workload) <= AFFORDABLE_BYTES:
         require_determinism(problem)
     return problem
 

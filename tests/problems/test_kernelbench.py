@@ -228,7 +228,7 @@ def get_init_inputs():
 
 
 def test_an_annotated_number_is_a_parameter(tmp_path: Path) -> None:
-    assert made(tmp_path, NORMS).workloads["full"] == {"width": 64}
+    assert made(tmp_path, NORMS).workloads["full"] == {"x_axis_0": 32, "width": 64}
 
 
 def test_layers_that_do_otherwise_in_evaluation_mode_are_told(tmp_path: Path) -> None:

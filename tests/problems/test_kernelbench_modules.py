@@ -306,7 +306,9 @@ def test_what_does_not_fit_together_is_told_of_the_file(tmp_path: Path, text: st
 
 
 def test_numbers_that_nothing_reads_are_no_parameters(tmp_path: Path) -> None:
-    assert imported(tmp_path, text_of(head="N = 400\nH = 8\nunused = 0.5")).workloads["full"] == {"N": 400}
+    whole = imported(tmp_path, text_of(head="N = 400\nH = 8\nunused = 0.5", given="torch.randn(N, N)"))
+    assert whole.workloads["full"] == {"N": 400}
+    assert not whole.scalars
     alone = imported(tmp_path, text_of(head="H = 8", given="torch.randn(300, 64)"))
     assert alone.workloads["full"] == {"x_axis_0": 300, "x_axis_1": 64}
     by_name = text_of(head="N = 400\nH = 8", given='torch.randn(N, globals()["H"])')

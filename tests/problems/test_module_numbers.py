@@ -63,7 +63,7 @@ def test_arithmetic_that_comes_to_nothing_is_no_number(written: str) -> None:
     [
         ("H = N // 2", "N, H", (6, 3)),
         ("H = N // 2\nQ = H * 4 + 1", "H, Q", (3, 13)),
-        ("shape = (N, 8)", "shape", (6, 8)),
+        ("shape = (N, N - 1)", "shape", (6, 5)),
         ("widths = [N * 2**i for i in range(3)]", "*widths", (6, 12, 24)),
         ("cfg = {'n': N, 'm': int(N / 2)}", "cfg['n'], cfg['m']", (6, 3)),
         ("A, B = N + 1, max(N, 2)", "A, B", (7, 6)),
@@ -99,12 +99,12 @@ def test_what_is_kept_from_the_import_stays_a_constant(tmp_path: Path, kept: str
     ],
 )
 def test_what_runs_later_keeps_nothing(tmp_path: Path, inner: str) -> None:
-    assert imported(tmp_path, "N = 64", "N, 8", inner=inner).workloads["full"] == {"N": 64}
+    assert imported(tmp_path, "N = 64", "N, N", inner=inner).workloads["full"] == {"N": 64}
 
 
 def test_what_runs_as_a_program_alone_keeps_nothing(tmp_path: Path) -> None:
     head = 'N = 64\nif __name__ == "__main__":\n    print(N)'
-    assert imported(tmp_path, head, "N, 8").workloads["full"] == {"N": 64}
+    assert imported(tmp_path, head, "N, N").workloads["full"] == {"N": 64}
 
 
 def test_a_line_below_what_is_put_in_is_told_as_the_file_has_it(tmp_path: Path) -> None:

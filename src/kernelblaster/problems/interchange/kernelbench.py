@@ -9,6 +9,7 @@ out where nothing cheap to check comes of that: then the module is judged at its
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,10 +18,12 @@ from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.interchange.determinism import require_determinism
+from kernelblaster.problems.interchange.literal_extents import Shapes, with_literal_extents
 from kernelblaster.problems.interchange.module_faults import fault_of_source
+from kernelblaster.problems.interchange.module_files import launcher_of, write_reference
 from kernelblaster.problems.interchange.module_text import ModuleText, read_module
 from kernelblaster.problems.interchange.plain_forward import constants, flat, is_flat, plain_forward
-from kernelblaster.problems.interchange.signature import TAKEN, LauncherSignature, driver_source
+from kernelblaster.problems.interchange.signature import driver_source
 from kernelblaster.problems.loader import identify, load_problem
 from kernelblaster.problems.problem import OUTPUT, Precision, Problem, StandardWorkload
 from kernelblaster.problems.reference import TORCH, Reference, blaming, load_reference, tensor_specs, weights_of
@@ -43,9 +46,8 @@ SMALLEST = 16
 """Parameters are not halved below this: windows, strides and groups are no extents."""
 LEAST = 4
 """Where that leaves a multiple of what is cheap, parameters are halved down to this."""
-MOST_POINTERS = 16
-"""More weights than this reach the launcher as one array."""
 _HALVINGS = 80
+_log = logging.getLogger(__name__)
 _MODULE = re.compile(r"(\d+)_(.+)\.py")
 
 
@@ -97,25 +99,52 @@ def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> P
     problem cannot have.
     """
     try:
-        module = read_module(source, read_source(source))
+        text = read_source(source)
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(f"{source} cannot be read: {error}", hint="give a KernelBench file") from error
+    module = read_module(source, text)
     directory = parent.resolve() / re.sub(r"[^A-Za-z0-9_.-]+", "_", name or source.stem)
     try:
-        return _made(source, module, directory)
+        return _made(source, text, module, directory)
     except ProblemError as error:
         raise fault_of_source(error, source, module, directory / "reference.py") from error
 
 
-def _made(source: Path, module: ModuleText, directory: Path) -> Problem:
+def _made(source: Path, text: str, module: ModuleText, directory: Path) -> Problem:
+    _run(_draft(module, directory))  # what fails is told of the module as it is
+
+    def run(other: ModuleText, extents: Mapping[str, int]) -> Shapes | None:
+        try:
+            return _shapes(_run(_draft(other, directory, extents)))
+        except ProblemError:
+            return None
+
+    named = with_literal_extents(source, text, run, module.parameters)
+    if named is not None:
+        try:
+            return _finished(source, named, directory)
+        except ProblemError as error:
+            # Values may have to agree with an extent, as indices do with a table's: then what is written out stays.
+            _log.debug("%s: its literals stay constants: %s", source, error)
+    return _finished(source, module, directory)
+
+
+def _draft(module: ModuleText, directory: Path, extents: Mapping[str, int] | None = None) -> Problem:
+    """The problem at the module's own size alone, or at one that has other extents."""
     identity, known_as = identify(directory)
-    draft = Problem(identity, known_as, directory, {FULL: dict(module.parameters)}, dict(module.scalars))
-    _write_reference(draft, module.text)
+    full = {**module.parameters, **(extents or {})}
+    draft = Problem(identity, known_as, directory, {FULL: full}, dict(module.scalars))
+    write_reference(draft, module.text)
+    return draft
+
+
+def _finished(source: Path, module: ModuleText, directory: Path) -> Problem:
+    draft = _draft(module, directory)
     run = _run(draft)
     text = _with_plain_forward(module.text, run)
     if text != module.text:
         module = replace(module, text=text)
-        _write_reference(draft, text)
+        write_reference(draft, text)
         run = _run(draft)
     tensors = _tensors(run)
     outputs = (OUTPUT,) if tensors.outputs == 1 else tuple(f"{OUTPUT}_{at}" for at in range(tensors.outputs))
@@ -124,9 +153,9 @@ def _made(source: Path, module: ModuleText, directory: Path) -> Problem:
     small = _smaller(draft)
     sizes: dict[str, dict[str, int]] = {SMALL: small} if small else {}
     sizes[FULL] = dict(module.parameters)
-    signature = _signature(module, tensors, outputs)
+    signature = launcher_of(outputs, tensors.inputs, tensors.weights, module.parameters, module.scalars)
     write_atomically(draft.driver_path, driver_source(source.name, signature))
-    _write_reference(replace(draft, workloads=sizes), module.text)
+    write_reference(replace(draft, workloads=sizes), module.text)
     return _judged(load_problem(directory))
 
 
@@ -156,6 +185,16 @@ def _run(problem: Problem) -> _Run:
             returned = blaming(problem, lambda: model(*given))
     named = dict(zip(reference.input_names, given, strict=False))
     return _Run(reference, model, named, returned, counter.get_total_flops())
+
+
+def _shapes(run: _Run) -> Shapes:
+    import torch
+
+    return Shapes(
+        inputs={name: tuple(value.shape) for name, value in run.given.items() if isinstance(value, torch.Tensor)},
+        weights={name: tuple(value.shape) for name, value in weights_of(run.model).items()},
+        outputs=tuple(tuple(value.shape) for value in flat(run.returned) if isinstance(value, torch.Tensor)),
+    )
 
 
 def _with_plain_forward(text: str, run: _Run) -> str:
@@ -316,42 +355,3 @@ def _cost(problem: Problem, parameters: Mapping[str, int]) -> float | None:
         return _tensors(_run(replace(problem, workloads={FULL: dict(parameters)}))).cost
     except ProblemError:
         return None
-
-
-def _signature(module: ModuleText, tensors: _Tensors, outputs: tuple[str, ...]) -> LauncherSignature:
-    taken: set[str] = set()
-    kinds = {"output": outputs, "input": tuple(tensors.inputs), "size": module.parameters, "scalar": module.scalars}
-    # Weights come third, and are named last: no other parameter is called otherwise for their sake.
-    names = {kind: {_parameter(name, taken): name for name in of_kind} for kind, of_kind in kinds.items()}
-    if len(tensors.weights) > MOST_POINTERS:
-        weights = {_parameter("weights", taken): "d.weights()"}
-        types = dict.fromkeys(weights, "void* const*")
-    else:
-        weights = {_parameter(name, taken): f'd.weight("{name}")' for name in tensors.weights}
-        types = dict.fromkeys(weights, "void*")
-    arguments: dict[str, str] = {}
-    for kind, type_name in (("output", "void*"), ("input", "void*"), ("size", "int64_t"), ("scalar", "float")):
-        arguments |= weights if kind == "size" else {}
-        arguments |= {parameter: f'd.{kind}("{name}")' for parameter, name in names[kind].items()}
-        types |= dict.fromkeys(names[kind], type_name)
-    return LauncherSignature(arguments=arguments, types=types, pointers={}, integers={}, floats={})
-
-
-def _parameter(name: str, taken: set[str]) -> str:
-    """`layers.0.weight` as a name of C++ that nothing else has; it is taken from then on."""
-    parameter = re.sub(r"\W", "_", name, flags=re.ASCII)
-    if parameter[:1].isdigit():
-        parameter = f"_{parameter}"
-    while parameter in taken or parameter in TAKEN:
-        parameter += "_"
-    taken.add(parameter)
-    return parameter
-
-
-def _write_reference(problem: Problem, text: str) -> None:
-    """The module's text, and what the problem declares below it."""
-    sizes = {str(name): dict(parameters) for name, parameters in problem.workloads.items()}
-    told = f"SIZES = {sizes!r}\nSCALARS = {dict(problem.scalars)!r}\n"
-    if len(problem.outputs) > 1:
-        told += f"OUTPUTS = {problem.outputs!r}\n"
-    write_atomically(problem.reference_path, text + told)

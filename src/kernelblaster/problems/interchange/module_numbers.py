@@ -10,11 +10,13 @@ from typing import Any, TypeGuard
 
 _BY_TEXT = frozenset({"globals", "locals", "vars", "eval", "exec", "getattr"})
 """Whoever reads these may read any name."""
-_COMPUTING = frozenset({"int", "float", "len", "max", "min", "range", "round", "sum"})
+_COMPUTING = frozenset({"dict", "int", "float", "len", "max", "min", "range", "round", "sum"})
 """Functions that what follows from numbers may call."""
+COLLECTIONS = (ast.Tuple, ast.List, ast.Dict, ast.Call)
+"""What holds several numbers at the top level of a module, `dict(...)` included."""
 _OF_FOLLOWERS = (
     *(ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.Dict, ast.Starred, ast.Subscript),
-    *(ast.Call, ast.ListComp, ast.comprehension, ast.operator, ast.unaryop, ast.expr_context),
+    *(ast.Call, ast.keyword, ast.ListComp, ast.comprehension, ast.operator, ast.unaryop, ast.expr_context),
 )
 _OPERATIONS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,

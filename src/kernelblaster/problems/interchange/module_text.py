@@ -13,7 +13,8 @@ from kernelblaster.problems.interchange.module_numbers import read_numbers
 from kernelblaster.problems.problem import StandardWorkload
 from kernelblaster.problems.python_source import parse_python
 
-_FUNCTIONS = ("get_inputs", "get_init_inputs")
+FUNCTIONS = ("get_inputs", "get_init_inputs")
+"""Those that take a size."""
 _TAKES_SIZE = "globals().update(SIZES["
 """What both functions begin with, the name of their argument, and `_OF_SIZE`; a line that begins so is ours."""
 _OF_SIZE = "], **SCALARS)"
@@ -47,7 +48,7 @@ def read_module(source: Path, text: str) -> ModuleText:
     except (SyntaxError, ValueError) as error:
         raise ProblemError(f"{source} is not valid Python: {error}", hint="correct the file") from error
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    missing = [name for name in ("Model", *_FUNCTIONS) if name not in defined]
+    missing = [name for name in ("Model", *FUNCTIONS) if name not in defined]
     if missing:
         raise ProblemError(
             f"{source} does not define {', '.join(missing)}", hint="give a module such as KernelBench's, or a directory"
@@ -61,7 +62,7 @@ def _taking_sizes(source: Path, tree: ast.Module, text: str, followers: Mapping[
     """The text with both functions taking a size, whose numbers they put in the place of the module's own."""
     # Lines and columns are those of `ast`: it counts bytes, and takes neither a form feed nor U+2028 for a line's end.
     lines = text.encode().removesuffix(b"\n").split(b"\n")
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _FUNCTIONS]
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS]
     size = _argument(tree)
     sized = unused(_SIZED, text)
     begin = f"{sized}({size})" if followers else f"{_TAKES_SIZE}{size}{_OF_SIZE}"

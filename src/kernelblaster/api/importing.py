@@ -10,9 +10,10 @@ from pathlib import Path
 from shlex import quote
 
 from kernelblaster.errors import ProblemError, UsageError
+from kernelblaster.problems.interchange.checkout import checkout_modules
 from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
 from kernelblaster.problems.interchange.flashinfer import is_trace_set, read_trace_set
-from kernelblaster.problems.interchange.kernelbench import FULL, checkout_modules, import_kernelbench
+from kernelblaster.problems.interchange.kernelbench import FULL, import_kernelbench, size_notes
 from kernelblaster.problems.interchange.problem_files import ImportedProblem, refuse_edited, write_problem
 from kernelblaster.problems.interchange.sol import find_problem_directories, read_problem_directories
 from kernelblaster.storage.atomic import write_atomically
@@ -116,7 +117,7 @@ def _import_module(name: str, source: Path, directory: Path, *, overwrite: bool)
     level, _, own_name = name.partition("/")
     with tempfile.TemporaryDirectory() as room:
         problem = import_kernelbench(source, Path(room) / level, own_name)
-        notes = evaluation_notes(problem, FULL)
+        notes = (*evaluation_notes(problem, FULL), *size_notes(problem))
         files = {path.name: read_source(path) for path in (problem.reference_path, problem.driver_path)}
     target = directory / level / problem.directory.name
     if not overwrite:

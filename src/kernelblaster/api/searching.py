@@ -15,7 +15,7 @@ from kernelblaster.devices.base import Device
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
-from kernelblaster.problems.interchange.kernelbench import FULL, import_kernelbench
+from kernelblaster.problems.interchange.kernelbench import FULL, import_kernelbench, size_notes
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.summary import RunSummary
 from kernelblaster.registry import require_callable, require_offers
@@ -116,7 +116,7 @@ def _problem(problem: ProblemName, config: RunConfig) -> Problem:
         if Path(problem).is_dir():
             return load_problem(Path(problem))
         made = import_kernelbench(Path(problem), config.out / PROBLEMS)
-        for note in evaluation_notes(made, FULL):
+        for note in (*evaluation_notes(made, FULL), *size_notes(made)):
             _log.warning("%s: %s", problem, note)
         return made
     return load_problem(problem, dataset=config.dataset)

@@ -9,6 +9,7 @@ out where nothing cheap to check comes of that: then the module is judged at its
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError
+from kernelblaster.problems.interchange.declared_sizes import with_own_names
 from kernelblaster.problems.interchange.determinism import require_determinism
 from kernelblaster.problems.interchange.literal_extents import Shapes, with_literal_extents
 from kernelblaster.problems.interchange.module_faults import fault_of_source
@@ -47,8 +49,9 @@ SMALLEST = 16
 LEAST = 4
 """Where that leaves a multiple of what is cheap, parameters are halved down to this."""
 _HALVINGS = 80
+_TOLD, _LONGEST = 3, 160
+"""Numbers that are told of where there is no `small`, and characters of why each is of no use."""
 _log = logging.getLogger(__name__)
-_MODULE = re.compile(r"(\d+)_(.+)\.py")
 
 
 @dataclass(frozen=True)
@@ -79,19 +82,6 @@ class _Tensors:
         return max(self.elements / CHEAP_ELEMENTS, self.operations / CHEAP_OPERATIONS)
 
 
-def checkout_modules(root: Path) -> dict[str, Path]:
-    """The modules of a checkout of KernelBench, `level1/019_ReLU` -> file; none where it is none.
-
-    They lie in `level1/19_ReLU.py`, below the checkout's root or its directory `KernelBench`.
-    """
-    for directory in (root, root / "KernelBench"):
-        files = [(path, _MODULE.fullmatch(path.name)) for path in sorted(directory.glob("level*/*.py"))]
-        found = {f"{path.parent.name}/{int(it[1]):03d}_{it[2]}": path for path, it in files if it is not None}
-        if found:
-            return dict(sorted(found.items()))
-    return {}
-
-
 def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> Problem:
     """Make `<parent>/<name>/` with `reference.py` and `driver.cpp`, and load it; made again it is the same.
 
@@ -102,6 +92,7 @@ def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> P
         text = read_source(source)
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(f"{source} cannot be read: {error}", hint="give a KernelBench file") from error
+    text = with_own_names(source, text)
     module = read_module(source, text)
     directory = parent.resolve() / re.sub(r"[^A-Za-z0-9_.-]+", "_", name or source.stem)
     try:
@@ -150,13 +141,51 @@ def _finished(source: Path, module: ModuleText, directory: Path) -> Problem:
     outputs = (OUTPUT,) if tensors.outputs == 1 else tuple(f"{OUTPUT}_{at}" for at in range(tensors.outputs))
     module = _with_numbers(source, module, tensors, outputs)
     draft = replace(draft, workloads={FULL: dict(module.parameters)}, scalars=dict(module.scalars), outputs=outputs)
-    small = _smaller(draft)
-    sizes: dict[str, dict[str, int]] = {SMALL: small} if small else {}
-    sizes[FULL] = dict(module.parameters)
+    sizes = _sizes(source, module, draft)
     signature = launcher_of(outputs, tensors.inputs, tensors.weights, module.parameters, module.scalars)
     write_atomically(draft.driver_path, driver_source(source.name, signature))
     write_reference(replace(draft, workloads=sizes), module.text)
     return _judged(load_problem(directory))
+
+
+def _sizes(source: Path, module: ModuleText, draft: Problem) -> dict[str, dict[str, int]]:
+    """The cheap one first. Raises ProblemError where one that is declared gives a number that the module has not."""
+    unknown = {name for extents in module.sizes.values() for name in extents} - set(module.parameters)
+    if unknown:
+        raise ProblemError(
+            f"{source}: SIZES gives {', '.join(sorted(unknown))}, which the launcher does not get",
+            hint=f"its extents are {', '.join(module.parameters)}; assign others at the file's top level",
+        )
+    full = {**module.parameters, **module.sizes.get(FULL, {})}
+    declared = {name: {**full, **extents} for name, extents in module.sizes.items()}
+    small = declared.get(SMALL) or _smaller(draft)
+    return {**({SMALL: small} if small else {}), **declared, FULL: full}
+
+
+def size_notes(problem: Problem) -> Iterator[str]:
+    """That a module is dear to check and has no cheap size, why, and how it gets one."""
+    full = problem.workloads[FULL]
+    cost = _cost(problem, full)
+    if SMALL in problem.workloads or cost is None or cost <= LARGE:
+        return
+    becomes = {name: _halved_once(problem, name, cost) for name in sorted(full, key=lambda name: -full[name])[:_TOLD]}
+    why = "; ".join(f"with {name} halved it {told}" for name, told in becomes.items())
+    example = {SMALL: {max(full, key=lambda name: full[name]): SMALLEST}}
+    yield (
+        f"there is no size small: the module's own takes {cost:,.0f} times what is cheap to check, and numbers lead to "
+        f"none ({why}); assign extents at the file's top level and read them in get_inputs and get_init_inputs, or "
+        f"declare a size of the numbers there, such as SIZES = {json.dumps(example)}"
+    )
+
+
+def _halved_once(problem: Problem, name: str, cost: float) -> str:
+    """What a module does with a number halved, in words."""
+    full = problem.workloads[FULL]
+    try:
+        found = _tensors(_run(replace(problem, workloads={FULL: {**full, name: full[name] // 2}})))
+    except ProblemError as error:
+        return f"fails: {error.message.removeprefix(str(problem.reference_path)).lstrip(':0123456789 ')[:_LONGEST]}"
+    return f"takes {found.cost:,.0f} times that" if found.cost < cost else "takes no less"
 
 
 def _judged(problem: Problem) -> Problem:

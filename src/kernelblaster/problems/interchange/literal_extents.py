@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kernelblaster.problems.interchange.declared_sizes import SIZES
 from kernelblaster.problems.interchange.module_numbers import COLLECTIONS, number_of
 from kernelblaster.problems.interchange.module_text import FUNCTIONS, ModuleText, read_module, unused
 from kernelblaster.problems.interchange.signature import TAKEN
@@ -155,7 +156,9 @@ def _literals(tree: ast.Module) -> Iterator[_Literal]:
             yield from _given_to_model(node, _arguments_of_model(tree))
         elif isinstance(node, ast.Assign) and isinstance(node.value, COLLECTIONS):
             target = node.targets[0]
-            for at, literal in enumerate(_within(node.value, target.id) if isinstance(target, ast.Name) else ()):
+            if not isinstance(target, ast.Name) or target.id == SIZES:
+                continue
+            for at, literal in enumerate(_within(node.value, target.id)):
                 yield replace(literal, called=f"{literal.called}_{at}")
 
 

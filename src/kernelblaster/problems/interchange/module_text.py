@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError
+from kernelblaster.problems.interchange.declared_sizes import declared_sizes
 from kernelblaster.problems.interchange.module_numbers import read_numbers
 from kernelblaster.problems.problem import StandardWorkload
 from kernelblaster.problems.python_source import parse_python
@@ -30,11 +31,13 @@ class ModuleText:
         text: of the module, its functions taking a size.
         parameters: whole numbers by name.
         scalars: fractions by name.
+        sizes: those that it declares, with the numbers that are others there.
     """
 
     text: str
     parameters: Mapping[str, int]
     scalars: Mapping[str, float]
+    sizes: Mapping[str, Mapping[str, int]]
 
     def line_of_source(self, line: int) -> int:
         """The line of the file that a line of the text was, which has lines of ours above it."""
@@ -55,7 +58,7 @@ def read_module(source: Path, text: str) -> ModuleText:
         )
     numbers = read_numbers(tree)
     sized = _taking_sizes(source, tree, text, numbers.followers)
-    return ModuleText(sized, numbers.parameters, numbers.scalars)
+    return ModuleText(sized, numbers.parameters, numbers.scalars, declared_sizes(tree))
 
 
 def _taking_sizes(source: Path, tree: ast.Module, text: str, followers: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import ProblemError, UsageError
 from kernelblaster.problems.dataset import Dataset
 from kernelblaster.problems.interchange.kernelbench import CHEAP_ELEMENTS, LARGE, import_kernelbench
+from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import load_reference, results, tensor_specs
 from kernelblaster.problems.undeclared_extents import undeclared_extents
@@ -283,6 +284,34 @@ def test_a_checkout_becomes_a_data_set_and_what_was_edited_is_kept(tmp_path: Pat
     assert not edited.read_text().endswith("# mine\n")
     with pytest.raises(UsageError):
         import_problems(checkout, target, names=["level1/008_Other"])
+
+
+def test_a_file_that_changed_replaces_what_was_made_of_it_and_nothing_else(tmp_path: Path) -> None:
+    module, target = tmp_path / "checkout" / "level1" / "7_Scaled.py", tmp_path / "target"
+    module.parent.mkdir(parents=True)
+    made = target / "level1" / "007_Scaled"
+    for columns in (64, 32, 48):
+        module.write_text(TWO.replace("100", str(columns)))
+        assert not import_problems(tmp_path / "checkout", target).refused
+        assert load_problem(made).workloads["full"]["A_axis_1"] == columns
+    driver = made / "driver.cpp"
+    driver.write_text(f"{driver.read_text()}// mine\n")
+    assert not import_problems(tmp_path / "checkout", target, overwrite=True).refused
+    driver.write_text(f"{driver.read_text()}// mine\n")
+    module.write_text(TWO)
+    assert import_problems(tmp_path / "checkout", target).refused
+    assert driver.read_text().endswith("// mine\n")
+
+
+def test_an_import_tells_of_the_start_that_lies_there(tmp_path: Path) -> None:
+    module, target = tmp_path / "checkout" / "level1" / "7_Scaled.py", tmp_path / "target"
+    module.parent.mkdir(parents=True)
+    module.write_text(TWO)
+    (first,) = import_problems(tmp_path / "checkout", target).problems
+    assert first.start is None
+    (first.directory / "init.cu").write_text("void launch_gpu_implementation() {}\n")
+    (again,) = import_problems(tmp_path / "checkout", target).problems
+    assert again.start == "init.cu"
 
 
 def test_what_is_not_imported_is_told_what_takes_it(tmp_path: Path) -> None:

@@ -14,9 +14,14 @@ from kernelblaster.problems.interchange.checkout import checkout_modules
 from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
 from kernelblaster.problems.interchange.flashinfer import is_trace_set, read_trace_set
 from kernelblaster.problems.interchange.kernelbench import FULL, import_kernelbench, size_notes
-from kernelblaster.problems.interchange.problem_files import ImportedProblem, refuse_edited, write_problem
+from kernelblaster.problems.interchange.problem_files import (
+    ImportedProblem,
+    own_start,
+    refuse_edited,
+    write_files,
+    write_problem,
+)
 from kernelblaster.problems.interchange.sol import find_problem_directories, read_problem_directories
-from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
 
 _DRIVER = "driver.cpp"
@@ -122,6 +127,5 @@ def _import_module(name: str, source: Path, directory: Path, *, overwrite: bool)
     target = directory / level / problem.directory.name
     if not overwrite:
         refuse_edited(target, files)
-    for file, text in files.items():
-        write_atomically(target / file, text)
-    return ImportedProblem(name, target, tuple(problem.workloads), None, notes)
+    write_files(target, files)
+    return ImportedProblem(name, target, tuple(problem.workloads), own_start(target), notes)

@@ -2,14 +2,18 @@
 
     exchange/definition.json, workloads.jsonl, solutions.jsonl, traces.jsonl, reference.py, blobs
     exchange/solution_files.json    solution -> the file that it came in, where each had one of its own
+    exchange/written.json           file of the problem -> SHA-256 of what the import wrote
 
-Export gives it back; another import tells from it what was edited since.
+Export gives it back; another import tells from what was written whether it was edited since. Of a module of KernelBench
+there is that alone.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +34,7 @@ from kernelblaster.problems.solution import Solution
 from kernelblaster.storage.atomic import write_atomically
 
 KEPT = "exchange"
-_DEFINITION, _REFERENCE, _FILES = "definition.json", "reference.py", "solution_files.json"
+_DEFINITION, _REFERENCE, _FILES, _WRITTEN = "definition.json", "reference.py", "solution_files.json", "written.json"
 _FILE_NAMES = TypeAdapter(dict[str, str])
 
 
@@ -55,6 +59,22 @@ def keep(bundle: ProblemBundle, directory: Path) -> None:
     for blob, path in bundle.blobs.items():
         (place / blob).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place / blob)
+
+
+def keep_written(directory: Path, files: Mapping[str, str]) -> None:
+    """Record what an import wrote into a problem directory."""
+    digests = {name: _digest(text.encode()) for name, text in files.items()}
+    write_atomically(directory / KEPT / _WRITTEN, json.dumps(digests, indent=1) + "\n")
+
+
+def is_as_written(path: Path) -> bool | None:
+    """Whether a file of a problem is what an import wrote; None where no import has told. Raises ProblemError."""
+    written = _file_names(path.parent / KEPT / _WRITTEN)
+    return _digest(path.read_bytes()) == written[path.name] if path.name in written else None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def read_kept(directory: Path) -> ProblemBundle:

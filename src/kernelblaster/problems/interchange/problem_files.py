@@ -6,14 +6,14 @@ workload becomes a size under its own name. What cannot be one is kept for expor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.definition import Definition
 from kernelblaster.problems.interchange.bundle import ProblemBundle, file_name
-from kernelblaster.problems.interchange.kept import is_imported, keep, read_kept
+from kernelblaster.problems.interchange.kept import is_as_written, is_imported, keep, keep_written, read_kept
 from kernelblaster.problems.interchange.reference_text import reference_source
 from kernelblaster.problems.interchange.signature import LauncherSignature, driver_source, launcher_signature
 from kernelblaster.problems.interchange.sizes import map_workloads
@@ -31,7 +31,8 @@ class ImportedProblem:
         definition: name of what it computes.
         directory: where it lies.
         sizes: names of its sizes, one per workload that could be mapped, the cheapest first.
-        start: name of the solution that became `init.cu`; None where that is still to be written.
+        start: name of the solution that became `init.cu`, or that file where it lay there already; None where it is
+            still to be written.
         notes: what could not be mapped, and what to do about it.
     """
 
@@ -66,10 +67,9 @@ def write_problem(bundle: ProblemBundle, parent: Path, *, overwrite: bool = Fals
     made = _make(bundle)
     if not overwrite:
         refuse_edited(directory, made.files)
-    for name, text in made.files.items():
-        write_atomically(directory / name, text)
+    write_files(directory, made.files)
     keep(bundle, directory)
-    start = made.start.solution if made.start else None
+    start = made.start.solution if made.start else own_start(directory)
     return ImportedProblem(bundle.definition.name, directory, made.sizes, start, made.notes)
 
 
@@ -92,11 +92,25 @@ def _make(bundle: ProblemBundle) -> _Made:
     return _Made(files, tuple(workloads.sizes), start, tuple(notes))
 
 
-def refuse_edited(directory: Path, files: dict[str, str]) -> None:
+def write_files(directory: Path, files: Mapping[str, str]) -> None:
+    """Write the files of a problem, and what they are, so that another import knows them."""
+    for name, text in files.items():
+        write_atomically(directory / name, text)
+    keep_written(directory, files)
+
+
+def own_start(directory: Path) -> str | None:
+    """The starting kernel that lies in a problem directory already."""
+    return INIT if (directory / INIT).exists() else None
+
+
+def refuse_edited(directory: Path, files: Mapping[str, str]) -> None:
     """Raise ProblemError for a file that is neither what would be written nor what the import before this one wrote."""
     differing = [name for name, text in files.items() if _differs(directory / name, text)]
+    differing = [name for name in differing if not is_as_written(directory / name)]
     if not differing:
         return
+    # Releases that kept no record of what they wrote made the same of the same.
     before = _make(read_kept(directory)).files if is_imported(directory) else {}
     edited = [name for name in differing if name not in before or _differs(directory / name, before[name])]
     if edited:

@@ -114,3 +114,46 @@ def test_a_line_below_what_is_put_in_is_told_as_the_file_has_it(tmp_path: Path) 
         "return [torch.randn(H, 8, bad)]"
     )
     assert caught.value.message.startswith(f"{tmp_path / 'module.py'}:{line}: ")
+
+
+DRAWN = """import torch
+import torch.nn as nn
+{head}
+
+def helper():
+    return {helper}
+
+class Model(nn.Module):
+    def forward(self, x):
+        return {forward}
+
+def get_inputs():
+    torch.manual_seed(seed)
+    return [{given}]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "helper", "forward", "numbers"),
+    [
+        ("torch.randn(N, N) * std", "0", "x * 2", {"N"}),
+        ("torch.randn(N, N) * helper()", "std", "x * 2", {"N"}),
+        ("torch.randn(N, int(N * std))", "0", "x * 2", {"N", "std"}),
+        ("torch.randn(N, N) * std", "0", "x * std", {"N", "std"}),
+        ("torch.randn(N, N) * std", "std", "x * helper()", {"N", "std"}),
+        ("torch.randn(N, N) * half", "0", "x * 2", {"N"}),
+        ("torch.randn(N, N) * half", "half", "x * helper()", {"N", "std"}),
+        ("torch.randn(N, N)", "0", 'x * globals()["std"]', {"N", "std", "seed"}),
+    ],
+)
+def test_numbers_that_inputs_are_drawn_with_are_the_kernels_where_a_shape_follows_or_the_model_reads_them(
+    tmp_path: Path, given: str, helper: str, forward: str, numbers: set[str]
+) -> None:
+    source = tmp_path / "module.py"
+    head = "N = 300\nseed = 42\nstd = 0.02\nhalf = std / 2"
+    source.write_text(DRAWN.format(head=head, given=given, helper=helper, forward=forward))
+    problem = import_kernelbench(source, tmp_path / "made")
+    assert {*problem.workloads["full"], *problem.scalars} == numbers

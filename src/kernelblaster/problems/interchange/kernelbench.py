@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.interchange.declared_sizes import with_own_names
 from kernelblaster.problems.interchange.determinism import require_determinism
+from kernelblaster.problems.interchange.idle_numbers import without_idle_numbers
 from kernelblaster.problems.interchange.literal_extents import Shapes, with_literal_extents
 from kernelblaster.problems.interchange.module_faults import fault_of_source
 from kernelblaster.problems.interchange.module_files import launcher_of, write_reference
@@ -130,6 +131,7 @@ def _draft(module: ModuleText, directory: Path, extents: Mapping[str, int] | Non
 
 
 def _finished(source: Path, module: ModuleText, directory: Path) -> Problem:
+    module = without_idle_numbers(module, _draft(module, directory))
     draft = _draft(module, directory)
     run = _run(draft)
     text = _with_plain_forward(module.text, run)

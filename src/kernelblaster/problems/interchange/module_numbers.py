@@ -41,11 +41,13 @@ class ModuleNumbers:
         parameters: whole numbers by name.
         scalars: fractions by name.
         followers: name -> expression over these and earlier ones, where it changes when they do; in order.
+        drawing: numbers that inputs are drawn with, and that nothing else reads.
     """
 
     parameters: Mapping[str, int]
     scalars: Mapping[str, float]
     followers: Mapping[str, str]
+    drawing: frozenset[str]
 
 
 def read_numbers(tree: ast.Module) -> ModuleNumbers:
@@ -76,7 +78,19 @@ def read_numbers(tree: ast.Module) -> ModuleNumbers:
             numbers[name] = number
     parameters = {name: value for name, value in numbers.items() if isinstance(value, int) and value >= 0}
     scalars = {name: value for name, value in numbers.items() if not isinstance(value, int)}
-    return ModuleNumbers(parameters, scalars, followers)
+    return ModuleNumbers(parameters, scalars, followers, frozenset(numbers) - _reaching(tree, assigned))
+
+
+def _reaching(tree: ast.Module, assigned: Mapping[str, ast.expr]) -> set[str]:
+    """Names that the model reads, what it is made with, and what these call or are computed from."""
+    defined: dict[str, ast.AST] = dict(assigned)
+    defined |= {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    reached: set[str] = set()
+    left = {"Model", "get_init_inputs"}
+    while left:
+        reached |= left
+        left = {name for one in left if one in defined for name in _loaded(defined[one])} - reached
+    return {*defined} if reached & _BY_TEXT else reached
 
 
 def number_of(node: ast.expr, values: Mapping[str, float] | None = None) -> float | None:

@@ -32,12 +32,14 @@ class ModuleText:
         parameters: whole numbers by name.
         scalars: fractions by name.
         sizes: those that it declares, with the numbers that are others there.
+        drawing: numbers that inputs are drawn with, and that nothing else reads.
     """
 
     text: str
     parameters: Mapping[str, int]
     scalars: Mapping[str, float]
     sizes: Mapping[str, Mapping[str, int]]
+    drawing: frozenset[str]
 
     def line_of_source(self, line: int) -> int:
         """The line of the file that a line of the text was, which has lines of ours above it."""
@@ -58,7 +60,7 @@ def read_module(source: Path, text: str) -> ModuleText:
         )
     numbers = read_numbers(tree)
     sized = _taking_sizes(source, tree, text, numbers.followers)
-    return ModuleText(sized, numbers.parameters, numbers.scalars, declared_sizes(tree))
+    return ModuleText(sized, numbers.parameters, numbers.scalars, declared_sizes(tree), numbers.drawing)
 
 
 def _taking_sizes(source: Path, tree: ast.Module, text: str, followers: Mapping[str, str]) -> str:

@@ -232,7 +232,13 @@ def test_a_function_with_arguments_is_refused(tmp_path: Path) -> None:
         (text_of("return None, (None,)"), "tuple", "tensors"),
         (text_of("return None"), "None", "tensors"),
         (text_of("return x if (x > 9).any() else -x"), "item", "values"),
-        (text_of("return x[x > 0]"), "nonzero", "values"),
+        (text_of("return x[x > 0]"), "nonzero", "torch.where"),
+        (text_of("return x[torch.where(x[:, 0] > 0)]"), "nonzero", "torch.where"),
+        (
+            text_of("return torch.bincount(x, minlength=9)[:9]", given="torch.randint(0, 9, (N,))"),
+            "bincount",
+            "scatter",
+        ),
         (text_of(given="torch.eye(64).to_sparse()"), "sparse", "shapes"),
         (text_of(head="N = 400\nfrom nowhere_at_all import helper"), "nowhere_at_all", "alone"),
         (text_of(head="N = 400\nfrom .beside import helper"), "relative", "alone"),
@@ -303,6 +309,64 @@ def test_what_does_not_fit_together_is_told_of_the_file(tmp_path: Path, text: st
     error = refused(tmp_path, text)
     assert told in error.message
     assert remedy in error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "remedy"),
+    [
+        (text_of("return self.fc(x)", "self.fc = nn.LazyLinear(64)"), "fc", "in_features"),
+        (
+            text_of("return torch.cat(xs)", arguments="*xs", given="torch.randn(N, 64), torch.randn(N, 64)"),
+            "*xs",
+            "xs_1",
+        ),
+        (text_of(arguments="x, **rest"), "**rest", "forward(self"),
+    ],
+)
+def test_what_is_made_or_called_otherwise_is_refused(tmp_path: Path, text: str, told: str, remedy: str) -> None:
+    error = refused(tmp_path, text)
+    assert told in error.message
+    assert remedy in error.hint
+
+
+MADE_OF = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, n_in, n_out, bias=True):
+        super().__init__()
+        self.fc = nn.Linear(n_in, n_out, bias=bias)
+
+    def forward(self, x):
+        return self.fc(x)
+
+n_in = 640
+
+def get_inputs():
+    return [torch.randn(512, n_in)]
+
+def get_init_inputs():
+    return GIVEN
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "[n_in, 320, False]",
+        '{"n_in": n_in, "n_out": 320, "bias": False}',
+        '[[], {"bias": False, "n_in": n_in, "n_out": 320}]',
+        '[[n_in, 320], {"bias": False}]',
+    ],
+)
+def test_a_model_is_made_of_arguments_in_order_or_by_name(tmp_path: Path, given: str) -> None:
+    problem = imported(tmp_path, MADE_OF.replace("GIVEN", given))
+    reference = load_reference(problem)
+    assert problem.workloads["full"]["n_in"] == 640
+    reference.module.SIZES["full"].update(n_in=9)
+    model = reference.model("full")
+    assert {name: tuple(one.shape) for name, one in model.state_dict().items()} == {"fc.weight": (320, 9)}
+    assert model(*reference.inputs("full")).shape == (512, 320)
 
 
 def test_numbers_that_nothing_reads_are_no_parameters(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError
+from kernelblaster.problems.interchange.calling import in_order, require_order
 from kernelblaster.problems.interchange.declared_sizes import with_own_names
 from kernelblaster.problems.interchange.determinism import require_determinism
 from kernelblaster.problems.interchange.idle_numbers import without_idle_numbers
@@ -103,22 +104,25 @@ def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> P
 
 
 def _made(source: Path, text: str, module: ModuleText, directory: Path) -> Problem:
-    _run(_draft(module, directory))  # what fails is told of the module as it is
+    ordered = in_order(module, _draft(module, directory))
+    draft = _draft(ordered(module), directory)
+    require_order(draft)
+    _run(draft)  # what fails is told of the module as it is
 
     def run(other: ModuleText, extents: Mapping[str, int]) -> Shapes | None:
         try:
-            return _shapes(_run(_draft(other, directory, extents)))
+            return _shapes(_run(_draft(ordered(other), directory, extents)))
         except ProblemError:
             return None
 
     named = with_literal_extents(source, text, run, module.parameters)
     if named is not None:
         try:
-            return _finished(source, named, directory)
+            return _finished(source, ordered(named), directory)
         except ProblemError as error:
             # Values may have to agree with an extent, as indices do with a table's: then what is written out stays.
             _log.debug("%s: its literals stay constants: %s", source, error)
-    return _finished(source, module, directory)
+    return _finished(source, ordered(module), directory)
 
 
 def _draft(module: ModuleText, directory: Path, extents: Mapping[str, int] | None = None) -> Problem:

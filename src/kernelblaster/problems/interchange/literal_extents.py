@@ -14,6 +14,7 @@ import symtable
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from keyword import iskeyword
 from pathlib import Path
 
 from kernelblaster.problems.interchange.declared_sizes import SIZES
@@ -165,10 +166,20 @@ def _literals(tree: ast.Module) -> Iterator[_Literal]:
 def _given_to_model(function: ast.FunctionDef, arguments: Sequence[str]) -> Iterator[_Literal]:
     """Those of `get_init_inputs`, called as the arguments of `Model` that they are."""
     for statement in function.body:
-        given = statement.value if isinstance(statement, ast.Return) else None
-        parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [statement]
+        given = statement.value if isinstance(statement, ast.Return) else statement
+        parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
         for at, part in enumerate(parts):
-            yield from _within(part, arguments[at] if given is not None and at < len(arguments) else f"init_{at}")
+            if isinstance(part, ast.Dict):
+                for key, value in zip(part.keys, part.values, strict=True):
+                    yield from _within(value, _key(key))
+            elif part is not None:
+                yield from _within(part, arguments[at] if len(parts) > 1 and at < len(arguments) else f"init_{at}")
+
+
+def _key(key: ast.expr | None) -> str:
+    """What a value of a dictionary is called."""
+    name = key.value if isinstance(key, ast.Constant) else None
+    return name if isinstance(name, str) and name.isidentifier() and not iskeyword(name) else "init"
 
 
 def _arguments_of_model(tree: ast.Module) -> list[str]:

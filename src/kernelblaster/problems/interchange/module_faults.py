@@ -11,6 +11,14 @@ from kernelblaster.problems.interchange.module_text import ModuleText
 _LONGEST = 240
 """Characters of what torch says that are told."""
 _VALUES = "shapes, branches and numbers may not depend on values: torch.where chooses by them, and extents are fixed"
+_COUNTS = (
+    "how many elements there are may not depend on values: compute every one, and choose with "
+    "torch.where(condition, one, other); what some rows go through, all go through, weighed by a mask"
+)
+_NO_SHAPES = (
+    "torch cannot tell its shapes without values: write it with other operations, bincount for example as "
+    "weights.new_zeros(bins).scatter_add(0, labels, weights)"
+)
 _SHAPES = "it is run for its shapes alone: use operations that tell them without values, and neither numpy nor devices"
 _HINTS = (
     (r"\bforward\(\) (takes|missing|got)", "get_inputs returns a list of forward's arguments, in order"),
@@ -24,7 +32,9 @@ _HINTS = (
     ),
     (r"CUDA|cuda|No HIP|NVIDIA driver|to_empty\(\)", "leave devices out: the judge places tensors and weights"),
     (r"relative import|^No module named", "the file has to stand alone: put what it imports into it"),
-    (r"\.item\(\)|_local_scalar_dense|no data|nonzero|masked_select|data-dependent|\.tolist\(\)", _VALUES),
+    (r"nonzero|masked_select|\bunique", _COUNTS),
+    (r"no fake impl or Meta kernel", _NO_SHAPES),
+    (r"\.item\(\)|_local_scalar_dense|no data|data-dependent|\.tolist\(\)", _VALUES),
     (r"Meta tensors|Meta. backend|meta tensor|meta device|device meta", _SHAPES),
 )
 """Text of what was raised -> what helps."""

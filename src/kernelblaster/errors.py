@@ -54,6 +54,15 @@ class KernelBlasterError(Exception):
         self.hint = hint
 
 
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an exception: within `__set_name__`, for example, Python makes another one of it."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 class UsageError(KernelBlasterError):
     """An argument or a file given by the person cannot be used."""
 

@@ -362,3 +362,56 @@ def test_damaged_notes_of_a_problem_are_in_the_way_of_nobody_who_does_not_need_t
     for command in ("show", "audit"):
         done = invoke("problems", command, "24", "--dataset-dir", clean)
         assert_one_line_and_hint(done, ExitCode.USAGE, str(Path("024_Other", "notes.json")))
+
+
+INTERRUPTING = """
+class Descriptor:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+
+class Holder:
+    held = Descriptor()
+"""
+
+
+def test_an_interruption_that_python_tells_as_another_error_is_one() -> None:
+    assert exit_code_of(lambda: exec(INTERRUPTING, {})) == ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize("command", ["import", "run"])
+def test_an_interruption_is_no_fault_of_the_module_that_is_read(invoke: Invoke, tmp_path: Path, command: str) -> None:
+    module = tmp_path / "checkout" / "level1" / "1_One.py"
+    module.parent.mkdir(parents=True)
+    module.write_text(
+        f"{INTERRUPTING}\nclass Model: pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n"
+    )
+    arguments = {
+        "import": ["import", str(tmp_path / "checkout"), str(tmp_path / "made")],
+        "run": ["run", "--problem", str(module), "--device", "emulated", "--out", str(tmp_path / "out")],
+    }
+    assert invoke(*arguments[command]).code == ExitCode.INTERRUPTED
+
+
+WHOLE = """
+import sys
+from kernelblaster.problems.interchange.whole_torch import import_torch
+try:
+    import_torch()
+except KeyboardInterrupt:
+    print(sys.modules["torch"].WHOLE)
+"""
+
+
+def test_an_interruption_while_torch_is_imported_waits_for_its_end(tmp_path: Path) -> None:
+    text = (
+        "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\nexcept BaseException:\n    pass\nWHOLE = 7\n"
+    )
+    (tmp_path / "torch.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-c", WHOLE],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        timeout=60,
+    )
+    assert done.stdout.strip() == "7", done.stderr

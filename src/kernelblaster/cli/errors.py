@@ -20,7 +20,7 @@ from typing import NoReturn
 import typer
 from rich.markup import escape
 
-from kernelblaster.errors import ExitCode, KernelBlasterError, MachineError, UsageError
+from kernelblaster.errors import ExitCode, KernelBlasterError, MachineError, UsageError, was_interrupted
 
 _HINTS = {
     errno.ENOSPC: "make room there and give the same command again; what is finished is kept",
@@ -66,6 +66,15 @@ def prepare_process() -> None:
 def exit_code_of(command: Callable[[], object]) -> int:
     """Run a command; returns its exit code, having told what went wrong."""
     try:
+        return _exit_code_of(command)
+    except Exception as error:
+        if was_interrupted(error):
+            return _interrupted()
+        raise
+
+
+def _exit_code_of(command: Callable[[], object]) -> int:
+    try:
         code = command()
         sys.stdout.flush()
         if code == ExitCode.INTERRUPTED:
@@ -73,14 +82,13 @@ def exit_code_of(command: Callable[[], object]) -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else int(ExitCode.OK)
     except KernelBlasterError as error:
-        return _tell(error)
+        return _interrupted() if was_interrupted(error) else _tell(error)
     except typer.TyperException as error:
         usage = _usage(error)
         # A group that was called without a command has printed its help, and has nothing to add.
         return _tell(usage) if usage.message else int(usage.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        print("\ninterrupted; what is finished is kept, and the same command goes on from there", file=sys.stderr)
-        return int(ExitCode.INTERRUPTED)
+        return _interrupted()
     except BrokenPipeError:
         return _without_reader()
     except OSError as error:
@@ -88,6 +96,11 @@ def exit_code_of(command: Callable[[], object]) -> int:
     except sqlite3.OperationalError as error:
         hint = "see whether its disk has room and can be written; what is finished is kept"
         return _tell(MachineError(f"a database of the run cannot be used: {error}", hint=hint))
+
+
+def _interrupted() -> int:
+    print("\ninterrupted; what is finished is kept, and the same command goes on from there", file=sys.stderr)
+    return int(ExitCode.INTERRUPTED)
 
 
 def leave(code: int) -> NoReturn:

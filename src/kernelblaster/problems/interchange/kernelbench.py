@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernelblaster.errors import ProblemError
+from kernelblaster.errors import ProblemError, was_interrupted
 from kernelblaster.problems.interchange.calling import in_order, require_order
 from kernelblaster.problems.interchange.declared_sizes import with_own_names
 from kernelblaster.problems.interchange.determinism import require_determinism
@@ -28,6 +28,7 @@ from kernelblaster.problems.interchange.module_files import launcher_of, write_r
 from kernelblaster.problems.interchange.module_text import ModuleText, read_module
 from kernelblaster.problems.interchange.plain_forward import constants, flat, is_flat, plain_forward
 from kernelblaster.problems.interchange.signature import driver_source
+from kernelblaster.problems.interchange.whole_torch import import_torch
 from kernelblaster.problems.loader import identify, load_problem
 from kernelblaster.problems.problem import OUTPUT, Precision, Problem, StandardWorkload
 from kernelblaster.problems.reference import TORCH, Reference, blaming, load_reference, tensor_specs, weights_of
@@ -96,10 +97,13 @@ def import_kernelbench(source: Path, parent: Path, name: str | None = None) -> P
         raise ProblemError(f"{source} cannot be read: {error}", hint="give a KernelBench file") from error
     text = with_own_names(source, text)
     module = read_module(source, text)
+    import_torch()
     directory = parent.resolve() / re.sub(r"[^A-Za-z0-9_.-]+", "_", name or source.stem)
     try:
         return _made(source, text, module, directory)
     except ProblemError as error:
+        if was_interrupted(error):
+            raise KeyboardInterrupt from error
         raise fault_of_source(error, source, module, directory / "reference.py") from error
 
 

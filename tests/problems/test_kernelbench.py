@@ -303,6 +303,48 @@ def test_a_file_that_changed_replaces_what_was_made_of_it_and_nothing_else(tmp_p
     assert driver.read_text().endswith("// mine\n")
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("level1/007_Scaled", ["level1/007_Scaled"]),
+        ("level1/7_Scaled", ["level1/007_Scaled"]),
+        ("level1/7", ["level1/007_Scaled"]),
+        ("7_Scaled.py", ["level1/007_Scaled"]),
+        ("Scaled_twice", ["level2/007_Scaled_twice"]),
+        ("Scaled", ["level1/007_Scaled"]),
+        ("7", []),
+        ("level1", []),
+        ("level1/", []),
+        ("level1/7_Scaled_twice", []),
+        ("", []),
+    ],
+)
+def test_a_module_is_chosen_by_as_much_of_its_name_as_tells_it(tmp_path: Path, written: str, meant: list[str]) -> None:
+    for name in ("level1/7_Scaled.py", "level2/7_Scaled_twice.py"):
+        path = tmp_path / "checkout" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(TWO)
+    if meant:
+        report = import_problems(tmp_path / "checkout", tmp_path / "target", names=[written])
+        assert [one.definition for one in report.problems] == meant
+    else:
+        with pytest.raises(UsageError) as caught:
+            import_problems(tmp_path / "checkout", tmp_path / "target", names=[written])
+        assert "level1/007_Scaled" in caught.value.hint
+
+
+def test_two_modules_of_one_number_are_no_data_set(tmp_path: Path) -> None:
+    level = tmp_path / "checkout" / "level1"
+    level.mkdir(parents=True)
+    for name in ("7_A", "007_B", "8_C"):
+        (level / f"{name}.py").write_text(TWO)
+    for _ in range(2):
+        report = import_problems(tmp_path / "checkout", tmp_path / "target")
+        assert [one.definition for one in report.problems] == ["level1/007_A", "level1/008_C"]
+        assert list(report.refused) == ["level1/007_B"]
+        assert len(Dataset(tmp_path / "target").select()) == 2
+
+
 def test_an_import_tells_of_the_start_that_lies_there(tmp_path: Path) -> None:
     module, target = tmp_path / "checkout" / "level1" / "7_Scaled.py", tmp_path / "target"
     module.parent.mkdir(parents=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from kernelblaster.errors import ProblemError, UsageError
-from kernelblaster.problems.interchange.checkout import checkout_modules
+from kernelblaster.problems.interchange.checkout import checkout_modules, find_modules, same_number
 from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
 from kernelblaster.problems.interchange.flashinfer import is_trace_set, read_trace_set
 from kernelblaster.problems.interchange.kernelbench import FULL, import_kernelbench, size_notes
@@ -56,7 +56,8 @@ def import_problems(
             of KernelBench.
         directory: made if it is missing. What an earlier import made in it is replaced; a problem with a file that was
             edited since is refused.
-        names: definitions to import (of KernelBench `level1/019_ReLU`); all if None.
+        names: definitions to import (of KernelBench `level1/019_ReLU`, or as much of that as tells it from others); all
+            if None.
         overwrite: replace edited files, too.
 
     Raises:
@@ -69,19 +70,32 @@ def import_problems(
     makers = list(_makers(source, directory, overwrite=overwrite))
     if not makers:
         raise UsageError(f"{source} holds no definition", hint="its files define none: give another directory")
-    missing = sorted(set(names or ()) - {name for name, _ in makers})
-    if missing:
-        raise UsageError(
-            f"{source} does not define {', '.join(missing)}", hint=f"check the names; one is {makers[0][0]}"
-        )
+    chosen = _chosen(source, [name for name, _ in makers], names)
     made, refused = [], {}
     for name, make in makers:
-        if names is None or name in names:
+        if name in chosen:
             try:
                 made.append(make())
             except ProblemError as error:
                 refused[name] = f"{error}; {error.hint}"
     return ImportReport(tuple(made), refused)
+
+
+def _chosen(source: Path, defined: Sequence[str], names: Sequence[str] | None) -> set[str]:
+    """Those of the definitions that are asked for. Raises UsageError for a name that is of none, or of several."""
+    if names is None:
+        return set(defined)
+    modules = checkout_modules(source)
+    chosen = set()
+    for name in names:
+        meant = [name] if name in defined else find_modules(name, modules)
+        if not meant:
+            form = ", or as much of that as tells it from others" if modules else ""
+            raise UsageError(f"{source} does not define {name}", hint=f"check the names; one is {defined[0]}{form}")
+        if len(meant) > 1:
+            raise UsageError(f"{name} is the name of {len(meant)} definitions", hint=f"say which: {', '.join(meant)}")
+        chosen.add(meant[0])
+    return chosen
 
 
 def _makers(source: Path, directory: Path, *, overwrite: bool) -> Iterator[tuple[str, Callable[[], ImportedProblem]]]:
@@ -125,6 +139,11 @@ def _import_module(name: str, source: Path, directory: Path, *, overwrite: bool)
         notes = (*evaluation_notes(problem, FULL), *size_notes(problem))
         files = {path.name: read_source(path) for path in (problem.reference_path, problem.driver_path)}
     target = directory / level / problem.directory.name
+    others = same_number(target)
+    if others:
+        raise ProblemError(
+            f"{source} has the level and number of {others[0]}", hint="give one of the two another number, or remove it"
+        )
     if not overwrite:
         refuse_edited(target, files)
     write_files(target, files)

@@ -29,7 +29,12 @@ def import_problems(
         Path, typer.Argument(help="A checkout of KernelBench, a FlashInfer-Bench trace set, or SOL-ExecBench problems.")
     ],
     directory: Annotated[Path, typer.Argument(help="Where the problem directories are made.")],
-    name: Annotated[list[str] | None, typer.Option("--name", help="Import this definition; may be repeated.")] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name", help="Import this definition, of KernelBench level1/019_ReLU, 19_ReLU or ReLU; may be repeated."
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that were edited since they were imported, too.")
     ] = False,

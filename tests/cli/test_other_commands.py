@@ -241,6 +241,29 @@ def test_problems_are_named_or_chosen_not_both(invoke: Invoke) -> None:
     assert invoke("problems", "check", "23", "--size=absent").code == ExitCode.USAGE
 
 
+def test_check_goes_on_past_a_problem_without_a_start(invoke: Invoke, dataset: Path, clean: Path) -> None:
+    shutil.copytree(dataset / "level1", clean / "level1")
+    shutil.copytree(clean / "level1" / "023_Softmax", clean / "level1" / "007_Startless")
+    (clean / "level1" / "007_Startless" / "init.cu").unlink()
+    known = clean / "checks.jsonl"
+    arguments = (
+        "problems",
+        "check",
+        "--dataset-dir",
+        clean,
+        "--device=emulated",
+        "--records",
+        known,
+        "--precision=fp32",
+    )
+    done = invoke(*arguments, "--jobs=1", "--json", "--minutes=0")
+    assert done.code == ExitCode.FAILED
+    assert "007 Startless" in done.err
+    assert done.json == []
+    alone = invoke("problems", "check", clean / "level1" / "007_Startless")
+    assert alone.code == ExitCode.USAGE
+
+
 def test_audit_fails_a_constant_problem(invoke: Invoke, dataset: Path, clean: Path) -> None:
     sound = invoke("problems", "audit", "--dataset-dir", dataset, "--json")
     assert sound.code == ExitCode.OK

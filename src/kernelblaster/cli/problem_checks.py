@@ -57,7 +57,7 @@ def check(
     dataset_dir: DatasetOption = None,
     json_output: JsonOption = False,
 ) -> int:
-    """Judge the starting kernel of each problem, and go on where an earlier call stopped. Fails unless all pass."""
+    """Judge the start of each problem, go on where an earlier call stopped. Fails unless each has one that passes."""
     given = {"device": device, "gpu_type": gpu_type}
     effective = configured(given, file=config, assignments=assignments).config
     from kernelblaster import CheckPlan, check_problems
@@ -67,8 +67,14 @@ def check(
     sizes = workload or ([*dict.fromkeys(p.cheap_workload for p in chosen)] if problems else [StandardWorkload.SMALL])
     if not any(size in problem.workloads for problem in chosen for size in sizes):
         raise UsageError(f"none of the problems declares the size {', '.join(sizes)}", hint="see `problems list`")
+    judged = [problem for problem in chosen if problem.has_start]
+    for problem in chosen:
+        if problem not in judged:
+            typer.echo(f"{problem.title} has no {problem.init_file}: there is nothing to judge", err=True)
+    if not judged:
+        raise UsageError("none of the problems has a starting kernel", hint="write it, or have `run` search for it")
     plan = CheckPlan(
-        problems=chosen,
+        problems=judged,
         precisions=precision or list(Precision),
         workloads=sizes,
         jobs=jobs or os.cpu_count() or 1,
@@ -91,7 +97,7 @@ def check(
     else:
         left = f", {wanted - len(found)} not judged yet" if wanted > len(found) else ""
         console.print(f"{passed} of {wanted} correct{left}; outcomes in {records}", soft_wrap=True)
-    return int(ExitCode.OK if passed == wanted else ExitCode.FAILED)
+    return int(ExitCode.OK if passed == wanted and len(judged) == len(chosen) else ExitCode.FAILED)
 
 
 def _wanted(plan: CheckPlan) -> int:

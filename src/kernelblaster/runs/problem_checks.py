@@ -60,7 +60,7 @@ class CheckPlan:
     """What is judged.
 
     Attributes:
-        problems: in this order.
+        problems: in this order; those without a starting kernel have no outcome.
         precisions, workloads: each problem in each of these precisions at each of these sizes that it declares.
         jobs: processes that judge; with one it is this one.
         minutes: after this no further problem is begun; None for no limit.
@@ -141,7 +141,7 @@ def _items(plan: CheckPlan, config: RunConfig) -> Iterator[CheckItem]:
         for precision in plan.precisions:
             for problem in plan.problems:
                 judged = workload in problem.workloads and precision in problem.precisions
-                if judged and not problem.weakly_verified:
+                if judged and problem.has_start and not problem.weakly_verified:
                     source = read_start(problem)
                     yield CheckItem(problem, precision, workload, source, problem_digest(problem, source), config)
 

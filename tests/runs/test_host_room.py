@@ -91,3 +91,12 @@ def test_what_fits_is_not_refused_nor_what_fails_for_another_reason(
     with pytest.raises(MachineError):
         host_room.require_host_room(small, "full", "auditing")
     host_room.require_host_room(problem_of(tmp_path / "bad", 1 << 40, "x @ x @ x"), "full", "auditing")
+
+
+def test_an_audit_takes_more_than_one_run_of_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of(tmp_path / "p", 1 << 20)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(host_room, "free_host_memory", lambda: 8 * (1 << 20) * 10)
+    host_room.require_host_room(problem, "full", "judging")
+    with pytest.raises(MachineError):
+        audit_problem(problem)

@@ -27,6 +27,8 @@ ProblemName = Problem | str | Path
 DatasetName = str | Path
 """A shipped data set by name, or the directory of one."""
 _FILES = ("reference.py", "init.cu", "driver.cpp")
+_AUDIT = 2.5
+"""Times the memory that one run of a reference takes: several draws are held, and what is made of each."""
 
 
 def list_problems(
@@ -197,7 +199,7 @@ def _refuse_without_room(problem: Problem, size: str | None) -> None:
     from kernelblaster.runs.host_room import require_host_room
 
     if not torch.cuda.is_available():
-        require_host_room(problem, size or problem.cheap_workload, "auditing")
+        require_host_room(problem, size or problem.cheap_workload, "auditing", _AUDIT)
 
 
 def _root(dataset: DatasetName) -> Path:

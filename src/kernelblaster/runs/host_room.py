@@ -9,7 +9,7 @@ from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.runs.check_room import need_of
 
 
-def require_host_room(problem: Problem, size: str, work: str) -> None:
+def require_host_room(problem: Problem, size: str, work: str, times: float = 1.0) -> None:
     """Raise MachineError where a reference at this size takes more memory than is free.
 
     One that does not run for its shapes is let through: whoever runs it tells why.
@@ -18,6 +18,7 @@ def require_host_room(problem: Problem, size: str, work: str) -> None:
         problem: its reference is run without memory, for its shapes.
         size: at which it is to be run on the CPU.
         work: what is done with it, for the message: "auditing".
+        times: as much as one run of the reference takes.
     """
     from kernelblaster.problems.interchange.peak_memory import peak_bytes
 
@@ -25,7 +26,7 @@ def require_host_room(problem: Problem, size: str, work: str) -> None:
         specs, peak = tensor_specs(problem, size, problem.precisions[0]), peak_bytes(problem, size)
     except ProblemError:
         return
-    needed = max(need_of(specs, judged_calls=0).reference, peak)
+    needed = times * max(need_of(specs, judged_calls=0).reference, peak)
     free = min(free_host_memory(), host_memory())
     if needed > free:
         raise MachineError(

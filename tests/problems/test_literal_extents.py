@@ -9,7 +9,8 @@ import torch
 
 from kernelblaster.problems.interchange.kernelbench import LARGE, import_kernelbench
 from kernelblaster.problems.problem import Precision, Problem
-from kernelblaster.problems.reference import load_reference, run_model, tensor_specs
+from kernelblaster.problems.reference import load_reference, results, run_model, tensor_specs
+from kernelblaster.problems.undeclared_extents import undeclared_extents
 
 TEXT = """import torch
 import torch.nn as nn
@@ -132,6 +133,20 @@ def test_indices_whose_bound_is_written_otherwise_leave_the_module_as_it_is(tmp_
     )
     assert load_reference(problem).model("full").table.weight.shape == (50000, 2)
     assert "small" not in problem.workloads
+
+
+def test_an_extent_that_values_are_bounds_of_stays_where_kernels_are_judged_with_fewer(tmp_path: Path) -> None:
+    problem = imported(
+        tmp_path,
+        given="torch.randint(0, 699, (4096,))",
+        arguments=", rows",
+        made="self.table = nn.Embedding(rows, 2)",
+        forward="return self.table(x)",
+        init="[700]",
+    )
+    other = undeclared_extents(problem)
+    if other is not None:
+        assert results(other)[0].shape[1] == 2
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,16 @@ from kernelblaster.problems.interchange.signature import driver_source
 from kernelblaster.problems.interchange.whole_torch import import_torch
 from kernelblaster.problems.loader import identify, load_problem
 from kernelblaster.problems.problem import OUTPUT, Precision, Problem, StandardWorkload
-from kernelblaster.problems.reference import TORCH, Reference, blaming, load_reference, tensor_specs, weights_of
+from kernelblaster.problems.reference import (
+    TORCH,
+    Reference,
+    blaming,
+    load_reference,
+    results,
+    tensor_specs,
+    weights_of,
+)
+from kernelblaster.problems.undeclared_extents import undeclared_extents
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
 
@@ -122,7 +131,9 @@ def _made(source: Path, text: str, module: ModuleText, directory: Path) -> Probl
     named = with_literal_extents(source, text, run, module.parameters)
     if named is not None:
         try:
-            return _finished(source, ordered(named), directory)
+            problem = _finished(source, ordered(named), directory)
+            _require_elsewhere(problem)
+            return problem
         except ProblemError as error:
             # Values may have to agree with an extent, as indices do with a table's: then what is written out stays.
             _log.debug("%s: its literals stay constants: %s", source, error)
@@ -200,14 +211,27 @@ def _halved_once(problem: Problem, name: str, cost: float) -> str:
 
 def _judged(problem: Problem) -> Problem:
     """The problem. Raises ProblemError where its tensors cannot be judged, at any size."""
-    from kernelblaster.problems.interchange.peak_memory import peak_bytes
-
     for size in problem.workloads:
         tensor_specs(problem, size, Precision.FP32)
-    cost = _cost(problem, problem.workloads[problem.cheap_workload])
-    if cost is not None and cost <= AFFORDABLE and peak_bytes(problem, problem.cheap_workload) <= AFFORDABLE_BYTES:
+    if _is_affordable(problem):
         require_determinism(problem)
     return problem
+
+
+def _require_elsewhere(problem: Problem) -> None:
+    """Raise ProblemError where it does not run at extents that no size declares: kernels are judged there, too."""
+    other = undeclared_extents(problem)
+    if other is not None and _is_affordable(other):
+        results(other)
+
+
+def _is_affordable(problem: Problem) -> bool:
+    """Whether the cheap size may be run here."""
+    from kernelblaster.problems.interchange.peak_memory import peak_bytes
+
+    size = problem.cheap_workload
+    cost = _cost(problem, problem.workloads[size])
+    return cost is not None and cost <= AFFORDABLE and peak_bytes(problem, size) <= AFFORDABLE_BYTES
 
 
 def _run(problem: Problem) -> _Run:

@@ -98,7 +98,7 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
         refuse_self_checking(plan.problems, plan.config)
     require_registered(plan.config)
     refuse_unknown_workload(plan.problems, plan.config)
-    check_problems(plan.problems)
+    check_problems(plan.problems, observer.tell)
     layout = RunLayout.of(plan.config)
     asked = plan.config.budget
     before = stored_totals(layout.ledger)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import UsageError
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.families import family_of
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.layout import ASIDE, RunLayout
@@ -24,10 +25,15 @@ from kernelblaster.runs.execute import finished_outcome
 from kernelblaster.storage.atomic import sweep_partial_files, write_atomically
 
 
-def check_problems(problems: Iterable[Problem]) -> None:
-    """Raise ProblemError for a problem that no prompt can tell of, which would otherwise end a run after hours."""
-    for problem in problems:
+def check_problems(problems: Sequence[Problem], tell: Callable[[str], object]) -> None:
+    """Refuse what would otherwise end a run after hours, or make a kernel of zeros correct.
+
+    Raises ProblemError for a problem that no prompt can tell of, and for one whose reference is random.
+    """
+    for number, problem in enumerate(problems, start=1):
         if not problem.weakly_verified:
+            tell(f"looking at {problem.title} ({number} of {len(problems)})")
+            require_determinism(problem)
             family_of(problem.reference_path)
             launcher_declaration(problem.driver_path.read_text(encoding="utf-8"))
 

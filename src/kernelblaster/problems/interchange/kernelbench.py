@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.interchange.determinism import require_determinism
+from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.interchange.module_faults import fault_of_source
 from kernelblaster.problems.interchange.module_text import ModuleText, read_module
 from kernelblaster.problems.interchange.plain_forward import constants, flat, is_flat, plain_forward

@@ -164,12 +164,12 @@ def _run(
     """The run, once its directory is held."""
     config, facts = plan.config, choices.facts
     began = time.monotonic()
-    record = begin(_record(plan, choices), layout, plan.problems, resume=plan.resume, retry=plan.retry)
+    exchange = plan.exchange or layout.exchange
+    record = begin(_record(plan, choices), layout, plan.problems, exchange, resume=plan.resume, retry=plan.retry)
     finished = finished_before(layout, plan.problems)
     experience = prepare_experience(config, layout, knowledge.start)
     ledger = CostLedger(layout.ledger, config.budget)
     start = RunStart(record.run, config, facts, plan.problems, layout, ledger, began)
-    exchange = plan.exchange or layout.exchange
     model = CountedModel(plan.model, ledger) if plan.model else _built_model(config, exchange, ledger, facts)
     state = RunInProgress(
         config=config,

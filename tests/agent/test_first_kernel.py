@@ -54,6 +54,7 @@ def test_the_model_errs_repairs_and_the_search_begins_from_what_is_right(tmp_pat
     assert outcome.start is not None
     assert outcome.start.source_sha256 == source_digest(FIRST)
     assert outcome.speedup == pytest.approx(2.0)
+    assert outcome.unjudged == ["medium"]
     written = [event for event in events if event.kind == "start_written"]
     assert [event.verdict for event in written] == ["unusable_reply", "compile_error", "wrong_values", "correct"]
     asked = [request for request in model.requests if "/first/" in request.slot]

@@ -202,7 +202,7 @@ def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
         verdicts=_count(state),
         transitions=sum(result.transitions for result in state.finished),
         rollouts=state.finished,
-        pending=state.pending,
+        pending=[*state.pending, *state.unhurried] if state.conclusion is None else [],
         unjudged=unjudged_sizes(context),
         pytorch_us=context.pytorch_us,
     )

@@ -264,6 +264,8 @@ class ProblemState(BaseModel):
     finished: Annotated[list[RolloutResult], in_order] = []
     pending: Annotated[list[PendingRequest], operator.add] = []
     """Questions without an answer yet; the search ends here until there is one."""
+    unhurried: Annotated[list[PendingRequest], operator.add] = []
+    """Questions without an answer yet that the search does not wait for."""
     written: str | None = None
     """SHA-256 of the start that the model has written for a problem that has none."""
     failure: str | None = None

@@ -21,7 +21,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -113,16 +113,33 @@ class _Scan:
         seen = self.answers.keys() | self.failures.keys() | self.set_aside
         return any(path in files for name, files in self.requested.items() if name in seen)
 
+    def new_failures(self) -> Iterator[str]:
+        """One line for each request that has failed since it was last written, and will be written again."""
+        for name, failures in self.failures.items():
+            known = name in self.requested and name not in self.set_aside
+            if known and self.wants_writing(name) and len(failures) < MOST_ERRORS:
+                left = MOST_ERRORS - len(failures)
+                yield (
+                    f"request {name[:12]} came back with {failures[-1]}; it is asked again, and given up after "
+                    f"{left} more error{'' if left == 1 else 's'}"
+                )
+
     def wants_writing(self, name: str) -> bool:
         """Whether a request was never written, or every time answered by an error."""
         return name not in self.answers and len(self.requested.get(name, [])) <= len(self.failures.get(name, []))
 
 
 class ExchangeFolder:
-    """The directory of a batch exchange. Several processes may share it."""
+    """The directory of a batch exchange. Several processes may share it.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        directory: made when something is asked.
+        silent: say nothing of replies that cannot be used; where another object of the process does.
+    """
+
+    def __init__(self, directory: Path, *, silent: bool = False) -> None:
         self.directory = directory
+        self._silent = silent
         self._guard = threading.Lock()
         self._seen: dict[Path, tuple[int, int]] = {}
         self._scan = _Scan()
@@ -210,11 +227,16 @@ class ExchangeFolder:
         seen = {path: (status.st_size, status.st_mtime_ns) for path in files for status in [path.stat()]}
         if seen != self._seen:
             self._seen, self._scan = seen, _scan(files)
-            notes = dict.fromkeys([*self._scan.notes, *self._strays()])
-            for note in notes.keys() - self._told:
-                _log.warning("%s", note)
-            self._told.update(notes)
+            self._tell()
         return self._scan
+
+    def _tell(self) -> None:
+        """Say what cannot be used, each once."""
+        notes = dict.fromkeys([*self._scan.notes, *self._scan.new_failures(), *self._strays()])
+        for note in notes if not self._silent else ():
+            if note not in self._told:
+                _log.warning("%s", note)
+        self._told.update(notes)
 
     def _strays(self) -> list[str]:
         """Warnings about replies to nothing that was asked: they may belong to another exchange."""
@@ -267,8 +289,11 @@ def _scan_replies(scan: _Scan, path: Path, results: set[bytes]) -> None:
         try:
             reply = _ReplyLine.model_validate_json(line.data)
         except ValidationError as error:
-            problem = error.errors(include_input=False, include_url=False)[0]["msg"]
-            scan.notes.append(f"{path}, line {line.number}, is skipped: {problem}")
+            problem = error.errors(include_input=False, include_url=False)[0]
+            where = "".join(f"{part}: " for part in problem["loc"])
+            scan.notes.append(
+                f"{path}, line {line.number}, is skipped: {where}{problem['msg']}; no request gets a reply of it"
+            )
             continue
         digest = hashlib.sha256(line.data.strip()).digest()
         failure = reply.failure()

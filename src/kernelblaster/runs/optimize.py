@@ -241,7 +241,7 @@ def _search(
 def _pending(exchange: Path, rows: list[ProblemSummary]) -> list[Path]:
     """Files that someone has to answer; none when no search waits."""
     waiting = any(row.status is OutcomeStatus.WAITING for row in rows)
-    return sorted(set(ExchangeFolder(exchange).outstanding().values())) if waiting else []
+    return sorted(set(ExchangeFolder(exchange, silent=True).outstanding().values())) if waiting else []
 
 
 def _replies(exchange: Path) -> list[tuple[str, int]]:

@@ -79,7 +79,7 @@ def begin(
                 )
             stale = layout.problems()
         record = record.model_copy(update={"run": earlier.run})
-    folder, model = ExchangeFolder(exchange), record.config.model.name
+    folder, model = ExchangeFolder(exchange, silent=True), record.config.model.name
     set_aside(stale, folder, model)
     if retry:
         set_aside(_fruitless(layout, problems), folder, model)

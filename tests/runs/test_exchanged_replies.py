@@ -1,4 +1,4 @@
-"""What a run begins anew asks anew, also where a batch exchange still holds the replies of before."""
+"""Runs whose replies come by files: what is begun anew is asked anew, and what cannot be used is told, once."""
 
 from __future__ import annotations
 
@@ -71,3 +71,18 @@ def test_a_question_nobody_has_answered_need_not_be_when_its_search_is_set_aside
     again = start(module, resume=False)
     assert asked not in again.pending_requests
     assert len(again.pending_requests) == 1
+
+
+def test_lines_that_cannot_be_used_are_told_once_by_a_start(module: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (asked,) = start(module).pending_requests
+    (name,) = (json.loads(line)["custom_id"] for line in asked.read_text().splitlines())
+    limited = {"custom_id": name, "response": {"status_code": 429, "body": "slow down"}}
+    asked.with_name("replies.jsonl").write_text("{}\n" + json.dumps(limited) + "\n")
+    assert start(module).pending_requests != [asked], "it is asked again"
+    told = [record.getMessage() for record in caplog.records]
+    assert len([line for line in told if "replies.jsonl, line 1" in line]) == 1
+    (failed,) = [line for line in told if "429" in line]
+    assert name[:12] in failed
+    caplog.clear()
+    start(module)
+    assert "429" not in caplog.text, "what was asked again has been told"

@@ -83,20 +83,27 @@ def test_a_second_start_asks_and_judges_nothing_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("replies", "status", "told"),
+    ("replies", "status", "told", "helps"),
     [
-        ([answer(BROKEN), answer(WRONG)], OutcomeStatus.FAILED, "wrong_values"),
-        ([answer(kernel(verdict=Verdict.REWARD_HACK))], OutcomeStatus.FAILED, "reward_hack"),
-        ([BudgetExceeded("all is spent", hint="raise it")], OutcomeStatus.BUDGET, "all is spent"),
-        ([NoRecordedReply("nothing recorded", hint="ask")], OutcomeStatus.UNANSWERED, "nothing recorded"),
+        ([answer(BROKEN), answer(WRONG)], OutcomeStatus.FAILED, "wrong_values", ["--retry"]),
+        ([answer(kernel(verdict=Verdict.REWARD_HACK))], OutcomeStatus.FAILED, "reward_hack", ["--retry"]),
+        ([BudgetExceeded("all is spent", hint="raise it")], OutcomeStatus.BUDGET, "all is spent", []),
+        (
+            [NoRecordedReply("nothing recorded", hint="ask")],
+            OutcomeStatus.UNANSWERED,
+            "nothing recorded",
+            ["OPENAI_API_KEY", "--base-url", "--model-kind batch_exchange"],
+        ),
     ],
 )
 def test_a_stage_that_ends_without_a_kernel_says_why(
-    tmp_path: Path, replies: list[str | Exception], status: OutcomeStatus, told: str
+    tmp_path: Path, replies: list[str | Exception], status: OutcomeStatus, told: str, helps: list[str]
 ) -> None:
     outcome, _, _ = search(tmp_path, Writer(tmp_path / "model.log", *replies), first_attempts=2)
     assert outcome.status is status
     assert told in outcome.reason
+    assert all(option in outcome.hint for option in helps)
+    assert bool(outcome.hint) is bool(helps)
     assert outcome.final_kernel is None
 
 

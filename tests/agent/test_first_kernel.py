@@ -66,6 +66,18 @@ def test_the_model_errs_repairs_and_the_search_begins_from_what_is_right(tmp_pat
     assert len(asked[3].messages) == 4, "one failure at a time"
 
 
+def test_after_replies_without_a_kernel_the_last_kernel_and_its_failure_are_shown(tmp_path: Path) -> None:
+    model = Writer(tmp_path / "model.log", "", answer(BROKEN), "", "still nothing", answer(FIRST))
+    outcome, _, _ = search(tmp_path, model)
+    assert outcome.status is OutcomeStatus.IMPROVED
+    asked = [request for request in model.requests if "/first/" in request.slot]
+    assert "```cuda" not in asked[1].messages[2].content, "none was given yet"
+    for request, said in zip(asked[3:], ("(empty reply)", "still nothing"), strict=True):
+        assert BROKEN.strip() in request.messages[2].content
+        assert said in request.messages[2].content
+        assert "boom" in request.messages[3].content
+
+
 def test_a_second_start_asks_and_judges_nothing_again(tmp_path: Path) -> None:
     interrupted = Writer(tmp_path / "model.log", answer(BROKEN), ReplyPending("r-2", "requests.jsonl"))
     waiting, _, _ = search(tmp_path, interrupted)

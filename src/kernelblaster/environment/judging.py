@@ -89,7 +89,7 @@ class Watched(Protocol):
 
 
 @runtime_checkable
-class Sampling(Protocol):
+class SamplingJudge(Protocol):
     """A judge that says whether it executes large sizes whole."""
 
     @property
@@ -275,7 +275,7 @@ class SharedJudge:
         """A problem as this device poses it. Raises ProblemError."""
         judge = self._judge
         # One elsewhere does not say: an emulated device samples unless it is told not to.
-        sampled = judge.samples_blocks if isinstance(judge, Sampling) else self.facts.kind is DeviceKind.EMULATED
+        sampled = judge.samples_blocks if isinstance(judge, SamplingJudge) else self.facts.kind is DeviceKind.EMULATED
         return posed(problem, judge.precision, judge.workload, judge.libraries, self.facts, samples_blocks=sampled)
 
     def expert(self, problem: Problem, session: str) -> str:

@@ -182,12 +182,14 @@ def _keeps_fp32(run: _Run) -> bool:
     with TORCH, shapes_only():
         model = run.reference.model(FULL).half()
         given = [halved(value) for value in run.reference.inputs(FULL)]
-        if not any(value.dtype is torch.half for value in (*given, *model.parameters()) if torch.is_tensor(value)):
-            return False
+        usual = torch.get_default_dtype()
+        torch.set_default_dtype(torch.half)
         try:
             returned = model(*given)
         except (RuntimeError, TypeError, ValueError):
             return False  # it has no fp16, which whoever runs it so is told
+        finally:
+            torch.set_default_dtype(usual)
     return any(torch.is_tensor(one) and one.dtype is torch.float32 for one in flat(returned))
 
 

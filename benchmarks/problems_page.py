@@ -55,8 +55,8 @@ Made by `benchmarks/problems_page.py` of the data set and of what `kernelblaster
 
 Times are those of the starting kernels, which are plain and slow on purpose: median of the whole call with a cold L2,
 in microseconds, with its 95 % interval. A dash has not run; `stale` stands for files that have changed since.
-A size without a column has not been judged; `medium`, which every problem declares, has not on a GPU. `v0` is declared
-by those whose shapes differed in KernelBench's first release.
+A size without a column has not been judged. `v0` is declared by those whose shapes differed in KernelBench's first
+release.
 """
 DRAWN = (
     "Scales and shifts of normalisations begin at 1 and 0 in the published form, where a kernel that leaves them out "

@@ -54,6 +54,7 @@ def test_the_model_errs_repairs_and_the_search_begins_from_what_is_right(tmp_pat
     assert outcome.start is not None
     assert outcome.start.source_sha256 == source_digest(FIRST)
     assert outcome.speedup == pytest.approx(2.0)
+    assert outcome.unjudged == ["medium"]
     written = [event for event in events if event.kind == "start_written"]
     assert [event.verdict for event in written] == ["unusable_reply", "compile_error", "wrong_values", "correct"]
     asked = [request for request in model.requests if "/first/" in request.slot]
@@ -63,6 +64,18 @@ def test_the_model_errs_repairs_and_the_search_begins_from_what_is_right(tmp_pat
     assert "boom" in asked[2].messages[-1].content, "and what came of it"
     assert WRONG.strip() in asked[3].messages[2].content
     assert len(asked[3].messages) == 4, "one failure at a time"
+
+
+def test_after_replies_without_a_kernel_the_last_kernel_and_its_failure_are_shown(tmp_path: Path) -> None:
+    model = Writer(tmp_path / "model.log", "", answer(BROKEN), "", "still nothing", answer(FIRST))
+    outcome, _, _ = search(tmp_path, model)
+    assert outcome.status is OutcomeStatus.IMPROVED
+    asked = [request for request in model.requests if "/first/" in request.slot]
+    assert "```cuda" not in asked[1].messages[2].content, "none was given yet"
+    for request, said in zip(asked[3:], ("(empty reply)", "still nothing"), strict=True):
+        assert BROKEN.strip() in request.messages[2].content
+        assert said in request.messages[2].content
+        assert "boom" in request.messages[3].content
 
 
 def test_a_second_start_asks_and_judges_nothing_again(tmp_path: Path) -> None:
@@ -82,20 +95,27 @@ def test_a_second_start_asks_and_judges_nothing_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("replies", "status", "told"),
+    ("replies", "status", "told", "helps"),
     [
-        ([answer(BROKEN), answer(WRONG)], OutcomeStatus.FAILED, "wrong_values"),
-        ([answer(kernel(verdict=Verdict.REWARD_HACK))], OutcomeStatus.FAILED, "reward_hack"),
-        ([BudgetExceeded("all is spent", hint="raise it")], OutcomeStatus.BUDGET, "all is spent"),
-        ([NoRecordedReply("nothing recorded", hint="ask")], OutcomeStatus.UNANSWERED, "nothing recorded"),
+        ([answer(BROKEN), answer(WRONG)], OutcomeStatus.FAILED, "wrong_values", ["--retry"]),
+        ([answer(kernel(verdict=Verdict.REWARD_HACK))], OutcomeStatus.FAILED, "reward_hack", ["--retry"]),
+        ([BudgetExceeded("all is spent", hint="raise it")], OutcomeStatus.BUDGET, "all is spent", []),
+        (
+            [NoRecordedReply("nothing recorded", hint="ask")],
+            OutcomeStatus.UNANSWERED,
+            "nothing recorded",
+            ["OPENAI_API_KEY", "--base-url", "--model-kind batch_exchange"],
+        ),
     ],
 )
 def test_a_stage_that_ends_without_a_kernel_says_why(
-    tmp_path: Path, replies: list[str | Exception], status: OutcomeStatus, told: str
+    tmp_path: Path, replies: list[str | Exception], status: OutcomeStatus, told: str, helps: list[str]
 ) -> None:
     outcome, _, _ = search(tmp_path, Writer(tmp_path / "model.log", *replies), first_attempts=2)
     assert outcome.status is status
     assert told in outcome.reason
+    assert all(option in outcome.hint for option in helps)
+    assert bool(outcome.hint) is bool(helps)
     assert outcome.final_kernel is None
 
 

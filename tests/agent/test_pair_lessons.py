@@ -11,6 +11,7 @@ from agent_support import EventList, ScriptedModel, answer, kernel, make_context
 
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.nodes.distill import DIFF_CHARACTERS
+from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.errors import BudgetExceeded
 from kernelblaster.models.base import ModelError, NoRecordedReply, Purpose, ReplyPending, RequestRejected
 
@@ -116,6 +117,16 @@ def test_a_reply_that_comes_later_is_read_by_the_next_start(tmp_path):
     _, model, events = searched(tmp_path, rollouts=1, steps=2, knowledge=knowledge)
     assert asked(model, Purpose.LESSON)[0] == question[0]
     assert events.of("lessons_drawn")[0].drawn[0].text == TEXT
+
+
+def test_a_search_that_waits_tells_of_every_question(tmp_path):
+    others = {Purpose.LESSON: ReplyPending("q-1", "f"), Purpose.REFLECT: ReplyPending("q-2", "f")}
+    model = ScriptedModel(tmp_path / "model.log", script, others=others)
+    settings = {"archive": True, "rollouts": 1, "steps": 1, "ablate": ()}
+    context = make_context(tmp_path, model, knowledge=make_knowledge(tmp_path, techniques=1), **settings)
+    outcome = asyncio.run(run_problem(context))
+    assert outcome.status is OutcomeStatus.WAITING
+    assert {waiting.request_id for waiting in outcome.pending} == {"q-1", "q-2"}
 
 
 def test_a_search_that_goes_on_asks_about_no_pair_twice(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import jinja2
 import pytest
@@ -17,9 +18,11 @@ from kernelblaster.agent.rendering import render
 from kernelblaster.agent.sources import cut_middle, strip_comments, trimmed_reference
 from kernelblaster.agent.state import Attempt, Choice, Failure, PromptLesson, RolloutState, StepDiagnosis, Tried
 from kernelblaster.agent.summary import budget_summary, profile_summary, time_summary
+from kernelblaster.agent.task import unjudged_sizes
 from kernelblaster.devices.facts import DeviceKind, Library
 from kernelblaster.devices.metrics import Metric
 from kernelblaster.devices.profiles import KernelProfile, KernelResources, Profile, ProfileSource
+from kernelblaster.evaluation.inputs.plan import plan_inputs
 from kernelblaster.evaluation.results import Evaluation, Timing, Verdict
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, StandardWorkload, TensorRole, TensorSpec
@@ -112,6 +115,25 @@ def test_the_prompt_holds_what_an_author_needs(tmp_path):
     ):
         assert needed in text, needed
     assert "the truth" not in text
+
+
+@pytest.mark.parametrize("samples", [False, True])
+@pytest.mark.parametrize("timed", ["small", "medium"])
+def test_sizes_are_told_as_verified_if_the_judge_compares_outputs_there(tmp_path, timed, samples):
+    context = make_context(tmp_path, ScriptedModel(tmp_path / "m", lambda *place: ""))
+    problem = replace(context.problem, workloads={**context.problem.workloads, "full": {"batch_size": 99, "dim": 7777}})
+    context = replace(context, problem=problem, workload=timed, samples_blocks=samples)
+    plan = plan_inputs(problem, context.precision, timed, 3, 1, judge_timed=not samples)
+    judged = {key.workload for key in (*plan.verified, *([plan.timed] if plan.timed.judged else []))}
+    assert set(unjudged_sizes(context)) == set(problem.workloads) - judged
+    text = generate_request(context, full_state(context), 0).messages[1].content
+    lines = {
+        name: next(line for line in text.splitlines() if f"{name} (" in line) for name in {"small", "full"} - {timed}
+    }
+    assert lines.get("small") != lines["full"], "what is verified is told apart from what is not"
+    sizes = {line for line in text.splitlines() if "dim=" in line}
+    whole = generate_request(replace(context, samples_blocks=not samples), full_state(context), 0).messages[1].content
+    assert (sizes == {line for line in whole.splitlines() if "dim=" in line}) is (timed == "small")
 
 
 def test_an_array_of_weights_is_told_module_by_module(tmp_path):

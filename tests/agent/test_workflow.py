@@ -386,6 +386,16 @@ def test_edits_change_the_parent_or_the_kernel_to_be_repaired(tmp_path):
     assert all(0 < event.written_share < 2 for event in generated)
 
 
+def test_a_repair_after_an_empty_reply_shows_the_kernel_to_be_mended(tmp_path):
+    broken = kernel(2.0, tag="_broken", verdict=Verdict.COMPILE_ERROR)
+    replies = {0: answer(broken), 1: "", 2: edit(("// verdict: compile_error", "// verdict: correct"))}
+    outcome, context = search(tmp_path, lambda _, step, attempt: replies[attempt], steps=1, repairs=2)
+    last = [one for one in context.model.requests if one.purpose is Purpose.REPAIR][1]
+    assert broken.strip() in last.messages[2].content
+    assert "boom" in last.messages[3].content, "and what was wrong with it"
+    assert outcome.speedup == pytest.approx(2.0), "edits refer to it"
+
+
 def test_edits_that_do_not_apply_go_back_once(tmp_path):
     misfit = edit(("// no such line", "// speed: 2.0"))
     _, context = search(tmp_path, lambda *_: misfit, steps=1, repairs=3)

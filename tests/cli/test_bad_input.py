@@ -333,6 +333,22 @@ def test_a_directory_in_place_of_a_file_is_called_one(invoke: Invoke, clean: Pat
     assert_one_line_and_hint(done, ExitCode.USAGE, f"{name} is a directory", "--problem-dir")
 
 
+@pytest.mark.parametrize("level", ["level2", "level3"])
+def test_a_number_of_another_level_is_told_with_that_level(
+    invoke: Invoke, dataset: Path, clean: Path, level: str
+) -> None:
+    for place in ("level1/023_Softmax", f"{level}/066_Other"):
+        shutil.copytree(dataset / "level1" / "023_Softmax", clean / place)
+    numbers = ("--dataset-dir", clean, "--problem-numbers", "23,66")
+    assert_one_line_and_hint(invoke("run", *numbers), ExitCode.USAGE, "66", f"--subset {level}")
+    refused = invoke("problems", "audit", "--subset", "level1", *numbers)
+    assert_one_line_and_hint(refused, ExitCode.USAGE, "66", f"--subset {level}")
+    assert invoke("problems", "list", "--subset", f"level1,{level}", *numbers).code == ExitCode.OK
+    nowhere = invoke("run", "--dataset-dir", clean, "--problem-numbers", "67")
+    assert_one_line_and_hint(nowhere, ExitCode.USAGE, "67")
+    assert "--subset" not in nowhere.err
+
+
 def test_an_audit_for_which_there_is_no_memory(
     invoke: Invoke, dataset: Path, clean: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

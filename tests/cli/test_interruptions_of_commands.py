@@ -105,6 +105,40 @@ def test_an_interrupted_evaluation_of_a_model_ends_at_once(tmp_path: Path, datas
     assert "Traceback" not in err
 
 
+IMPORTING = """
+import os, signal, sys
+
+heard, module = sys.argv[1:]
+
+class Interrupting:
+    def find_spec(name, path, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, getattr(signal, heard))
+sys.meta_path.insert(0, Interrupting)
+sys.argv[1:] = ["problems", "list"]
+from kernelblaster.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["kernelblaster.cli.app", "typer"])
+@pytest.mark.parametrize(("heard", "code"), [("default_int_handler", ExitCode.INTERRUPTED), ("SIG_IGN", ExitCode.OK)])
+def test_an_interruption_while_the_command_line_is_imported_is_quiet(
+    tmp_path: Path, module: str, heard: str, code: ExitCode
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING, heard, module],
+        cwd=tmp_path,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (code, "")
+
+
 @pytest.mark.parametrize("command", ["problems list --json", "kb render", "--help"])
 def test_a_reader_that_leaves_is_not_complained_to(tmp_path: Path, command: str) -> None:
     process = subprocess.Popen(

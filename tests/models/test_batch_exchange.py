@@ -208,6 +208,36 @@ def test_new_requests_join_the_file_until_someone_has_answered_from_it(side: Sid
     }
 
 
+def test_what_is_set_aside_is_asked_anew_and_counted_anew(side: Side, tmp_path: Path) -> None:
+    first = {slot: side.pending(slot).request_id for slot in "abc"}
+    side.put("replies.jsonl", side.result("a", "old"), side.result("c", "kept"))
+    assert side.complete("a").text == "old"
+    assert side.model.exchange.set_aside([first["a"], first["b"], "0" * 64]) == 2
+    again = Side(tmp_path)
+    second = {slot: again.pending(slot) for slot in "ab"}
+    assert {pending.request_file for pending in second.values()} == {str(side.directory / "requests-002.jsonl")}
+    assert set(again.model.exchange.outstanding()) == {pending.request_id for pending in second.values()}
+    assert not set(first.values()) & {pending.request_id for pending in second.values()}
+    assert all(len(pending.request_id) == 64 for pending in second.values())
+    assert again.complete("c").text == "kept"
+    again.put("late-replies.jsonl", again.result("b", "late") | {"custom_id": first["b"]})
+    again.put("replies-2.jsonl", again.result("a", "new"))
+    again.pending("b")
+    for start in (again, Side(tmp_path)):
+        assert start.complete("a").text == "new"
+        assert start.ledger.totals().calls == 3
+    assert again.model.exchange.set_aside([first["a"]]) == 1
+    assert again.pending("a").request_id not in {first["a"], second["a"].request_id}
+
+
+def test_a_damaged_list_of_what_is_set_aside_is_reported(side: Side) -> None:
+    side.pending("a")
+    (side.directory / "set-aside.jsonl").write_text("damage\n")
+    with pytest.raises(UsageError) as caught:
+        side.complete("a")
+    assert caught.value.hint
+
+
 def test_every_cut_of_the_request_file_heals(side: Side, tmp_path: Path) -> None:
     side.pending("a")
     side.pending("b")

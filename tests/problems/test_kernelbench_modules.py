@@ -216,6 +216,30 @@ def test_what_stays_in_fp32_is_rounded_as_a_kernel_stores_it(
             assert torch.equal(one, other.to(one.dtype))
 
 
+@pytest.mark.parametrize(
+    ("forward", "made"),
+    [
+        ("return F.one_hot(x, 5).float() / 3", "pass"),
+        (
+            "return self.table[x].float() * self.scale[x]",
+            'self.register_buffer("table", torch.randint(9, (5, 8), dtype=torch.int8)); '
+            'self.register_buffer("scale", torch.rand(5, 1))',
+        ),
+    ],
+)
+def test_so_is_what_is_made_of_whole_numbers(tmp_path: Path, forward: str, made: str) -> None:
+    problem = imported(tmp_path, text_of(forward, made, given="torch.randint(5, (N,))"))
+    reference, usual = load_reference(problem), torch.get_default_dtype()
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        model, given = reference.model("full").to(dtype), reference.tensors("full")
+        torch.set_default_dtype(dtype)
+        try:
+            (returned,) = run_model(problem, model, given)
+        finally:
+            torch.set_default_dtype(usual)
+        assert returned.dtype is dtype
+
+
 def test_a_function_with_arguments_is_refused(tmp_path: Path) -> None:
     text = text_of().replace("def get_inputs()", "def get_inputs(n=3)")
     assert refused(tmp_path, text).message.startswith(f"{tmp_path / 'module.py'}:13: ")

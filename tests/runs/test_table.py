@@ -115,6 +115,15 @@ def test_waiting_and_budget_say_how_to_go_on() -> None:
     assert "cap" not in printed(summary(row(OutcomeStatus.IMPROVED, 2.0))).splitlines()[-1]
 
 
+def test_declared_sizes_that_nobody_judged_are_named() -> None:
+    told = row(OutcomeStatus.IMPROVED, 2.0).model_copy(update={"unjudged": ["medium", "full"], "workload": "medium"})
+    run = summary(told)
+    assert "full" in run.unjudged
+    assert "medium" not in run.unjudged, "of the timed size it is told how it was timed as well"
+    assert run.unjudged in printed(run)
+    assert summary(row(OutcomeStatus.IMPROVED, 2.0)).unjudged == ""
+
+
 def test_sizes_that_were_timed_in_part_and_not_judged_are_said_to_be_so() -> None:
     whole = row(OutcomeStatus.IMPROVED, 2.0)
     assert summary(whole).sampled == ""

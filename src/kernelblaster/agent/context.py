@@ -74,6 +74,7 @@ class ProblemContext:
         tensors: every tensor of the launcher for that workload.
         libraries: libraries a candidate may link.
         fixed_parameters: names of parameters and scalars that no judged call varies.
+        samples_blocks: as in `Task`.
         config: width, depth and patience.
         evaluator: judges candidates.
         experience: what the experiment has learned: knowledge base and transitions.
@@ -101,6 +102,7 @@ class ProblemContext:
     limits: Concurrency
     libraries: tuple[Library, ...] = ()
     fixed_parameters: tuple[str, ...] = ()
+    samples_blocks: bool = False
     recording: str | None = None
     deadline: float | None = None
     archive: bool = False

@@ -11,7 +11,11 @@ from kernelblaster.agent.shared_notes import IDLE_REPLIES
 from kernelblaster.config import SearchPart
 from kernelblaster.evaluation.results import Verdict
 
-ASK_A_MODEL = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, and start again"
+ASK_A_MODEL = (
+    "set OPENAI_API_KEY, give --base-url for a server of your own, or --model-kind batch_exchange to answer by files, "
+    "and start again"
+)
+ASK_ANEW = "--retry asks for new replies, --set search.first_attempts=N for more of them"
 USE_A_GPU = "start again on a machine with an NVIDIA GPU"
 _SILENT = frozenset({StopReason.RECORDING_EXHAUSTED, StopReason.NOTHING_TO_TRY})
 _CHOOSING = (SearchPart.RETRIEVAL, SearchPart.CLASSIFICATION, SearchPart.MEMORY, SearchPart.NSIGHT_RULES)
@@ -44,6 +48,18 @@ class Fruitless:
     status: OutcomeStatus
     reason: str
     hint: str = ""
+
+
+def startless(failed_as: OutcomeStatus, *, written: bool) -> str:
+    """What helps a search that has no start to compare with, in a line; empty where that depends.
+
+    Args:
+        failed_as: how it ended.
+        written: whether the model was to write the start.
+    """
+    if failed_as is OutcomeStatus.UNANSWERED:
+        return ASK_A_MODEL
+    return ASK_ANEW if written and failed_as is OutcomeStatus.FAILED else ""
 
 
 def fruitless(rollouts: Sequence[RolloutResult], replay: Replay | None = None) -> Fruitless:

@@ -48,6 +48,7 @@ from kernelblaster.agent.nodes.step import classify, open_step
 from kernelblaster.agent.nodes.sweep import sweep
 from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.agent.state import ProblemState, RolloutOutput, RolloutState, StateUpdate
+from kernelblaster.agent.task import unjudged_sizes
 from kernelblaster.config import SearchConfig
 
 _WAIT: Literal["__end__"] = "__end__"
@@ -201,7 +202,8 @@ def _outcome(context: ProblemContext, state: ProblemState) -> ProblemOutcome:
         verdicts=_count(state),
         transitions=sum(result.transitions for result in state.finished),
         rollouts=state.finished,
-        pending=state.pending,
+        pending=[*state.pending, *state.unhurried] if state.conclusion is None else [],
+        unjudged=unjudged_sizes(context),
         pytorch_us=context.pytorch_us,
     )
     if state.conclusion is None:

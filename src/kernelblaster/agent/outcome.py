@@ -171,6 +171,8 @@ class ProblemOutcome(BaseModel):
     transitions: int = 0
     rollouts: list[RolloutResult] = []
     pending: list[PendingRequest] = []
+    unjudged: list[str] = []
+    """Declared sizes at which no output is compared with the reference, see `agent.task.unjudged_sizes`."""
     pytorch_us: dict[str, float] = {}
     """What PyTorch takes on this model of GPU, by mode, as it ships; empty where nobody has measured it."""
 

@@ -72,7 +72,9 @@ def generate_request(context: ProblemContext, state: RolloutState, number: int) 
     if number > 0 and failed is not None and failed.failure is not None:
         slot = attempt_slot(context, state, failed.number)
         messages.append(Message(role="assistant", content=_failed_reply(context, slot, failed)))
-        messages.append(Message(role="user", content=_repair_prompt(context, failed.failure, _edited(state))))
+        messages.append(
+            Message(role="user", content=_repair_prompt(context, failed.failure, failed.base_failure, _edited(state)))
+        )
         tags |= {"failure": failed.failure.kind}
         if failed.candidate:
             tags |= {"failed_sha256": failed.candidate}
@@ -93,9 +95,8 @@ def first_kernel_request(context: ProblemContext, number: int, failed: Attempt |
     tags = {"problem": str(context.problem.id), "precision": str(context.precision)}
     if failed is not None and failed.failure is not None:
         failure = failed.failure
-        log = cut_middle(failure.log, _LOG_CHARACTERS)
         said = _failed_reply(context, first_kernel_slot(context, failed.number), failed)
-        told = render("first_repair", kind=failure.kind, reason=failure.reason, log=log)
+        told = render("first_repair", **_failure_values(failure, failed.base_failure))
         messages += [Message(role="assistant", content=said), Message(role="user", content=told)]
         tags |= {"failure": failure.kind} | ({"failed_sha256": failed.candidate} if failed.candidate else {})
     return Request(
@@ -152,7 +153,7 @@ def mend_request(context: ProblemContext, sha256: str, speedup: float, failure: 
         Message(role="system", content=render("system")),
         Message(role="user", content=render("finalist", **task_values(context), speedup=f"{speedup:.2f}")),
         Message(role="assistant", content=_fenced(context, sha256)),
-        Message(role="user", content=_repair_prompt(context, failure, _LAST_FILE)),
+        Message(role="user", content=_repair_prompt(context, failure, None, _LAST_FILE)),
     )
     return Request(
         slot=problem_slot(context, f"mend/{sha256[:16]}"),
@@ -185,14 +186,20 @@ def _edited(state: RolloutState) -> str:
     return _PARENT if state.edited == state.incumbent.sha256 else _LAST_FILE
 
 
-def _repair_prompt(context: ProblemContext, failure: Failure, edited: str) -> str:
-    return render(
-        "repair",
-        kind=failure.kind,
-        reason=failure.reason,
-        log=cut_middle(failure.log, _LOG_CHARACTERS),
-        edited=edited if context.config.has(SearchPart.EDITS) else "",
-    )
+def _repair_prompt(context: ProblemContext, failure: Failure, before: Failure | None, edited: str) -> str:
+    """`before`: of the file that is shown above, where the failed reply held none."""
+    shown = edited if context.config.has(SearchPart.EDITS) else ""
+    return render("repair", **_failure_values(failure, before), edited=shown)
+
+
+def _failure_values(failure: Failure, before: Failure | None) -> dict[str, object]:
+    """What prompts for a repair tell of a failed reply, and of the last file where that held none."""
+    return {
+        "kind": failure.kind,
+        "reason": failure.reason,
+        "log": cut_middle(failure.log, _LOG_CHARACTERS),
+        "before": before and before.model_copy(update={"log": cut_middle(before.log, _LOG_CHARACTERS)}),
+    }
 
 
 def classify_request(

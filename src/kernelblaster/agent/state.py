@@ -127,7 +127,10 @@ class Attempt(BaseModel, frozen=True):
     stated_speedup: float | None = None
     """What the reply expects."""
     base: str | None = None
-    """SHA-256 of the file that edits of the reply refer to, where they do not apply; None for the parent."""
+    """SHA-256 of the last file that the model gave, where this reply holds none; None where it gave none, or the
+    parent. Edits of the reply refer to it."""
+    base_failure: Failure | None = None
+    """Of that file."""
     evaluation: str | None = None
     """Key of the evaluation file."""
     failure: Failure | None = None
@@ -139,6 +142,11 @@ class Attempt(BaseModel, frozen=True):
     """SHA-256 of variants that are judged in this order when the candidate is not correct."""
     beyond_repair: bool = False
     """The model was asked to mend it and has no answer: the step ends with this failure."""
+
+    def without_file(self, failure: Failure) -> Attempt:
+        """The next reply, which holds no file: the last one that was given stays the one to be mended."""
+        given = (self.candidate, self.failure) if self.candidate else (self.base, self.base_failure)
+        return Attempt(number=self.number + 1, base=given[0], base_failure=given[1], failure=failure)
 
 
 class Tried(BaseModel, frozen=True):
@@ -264,6 +272,8 @@ class ProblemState(BaseModel):
     finished: Annotated[list[RolloutResult], in_order] = []
     pending: Annotated[list[PendingRequest], operator.add] = []
     """Questions without an answer yet; the search ends here until there is one."""
+    unhurried: Annotated[list[PendingRequest], operator.add] = []
+    """Questions without an answer yet that the search does not wait for."""
     written: str | None = None
     """SHA-256 of the start that the model has written for a problem that has none."""
     failure: str | None = None

@@ -59,6 +59,11 @@ class Task(Protocol):
         ...
 
     @property
+    def samples_blocks(self) -> bool:
+        """Whether a timed size other than the cheap one executes a sample of its blocks, and no output is judged."""
+        ...
+
+    @property
     def facts(self) -> DeviceFacts:
         """The device that candidates run on."""
         ...
@@ -75,7 +80,7 @@ def task_values(task: Task) -> dict[str, object]:
         "tensors": _tensor_lines(task.tensors, problem.indices),
         "weight_array": _weight_lines(task),
         "timed_sizes": _pairs(problem.workloads.get(task.workload, {})),
-        "other_sizes": _other_sizes(problem.workloads, task.workload),
+        **_verified_values(task),
         "scalars": _pairs(problem.scalars),
         "fixed": ", ".join(task.fixed_parameters),
         "launcher": launcher_of(task),
@@ -144,11 +149,33 @@ def _pointing(source: IndexSource | None) -> str:
     return f", indices into {source.tensor} along axis {source.axis}; of equal elements any"
 
 
-def _other_sizes(workloads: Mapping[str, Mapping[str, int]], timed: str) -> str:
-    """The other sizes of a problem, the first few in full."""
-    others = [f"{name} ({_pairs(extents)})" for name, extents in workloads.items() if name != timed]
-    more = len(others) - _SIZES_SHOWN
-    return "; ".join([*others[:_SIZES_SHOWN], *([f"{more} more"] if more > 0 else [])])
+def unjudged_sizes(task: Task) -> list[str]:
+    """The declared sizes at which no output is compared with the reference.
+
+    The cheap size is judged, and the timed one unless blocks are sampled. A problem without a reference has no sizes.
+    """
+    if task.problem.weakly_verified:
+        return []
+    judged = {task.problem.cheap_workload, *([] if task.samples_blocks else [task.workload])}
+    return [name for name in task.problem.workloads if name not in judged]
+
+
+def _verified_values(task: Task) -> dict[str, object]:
+    """Which sizes are verified here, and which a kernel must be right at nonetheless."""
+    workloads, unjudged = task.problem.workloads, unjudged_sizes(task)
+    others = [name for name in workloads if name != task.workload]
+    return {
+        "timed_verified": task.workload not in unjudged,
+        "verified_sizes": _sizes(workloads, [name for name in others if name not in unjudged]),
+        "unverified_sizes": _sizes(workloads, [name for name in others if name in unjudged]),
+    }
+
+
+def _sizes(workloads: Mapping[str, Mapping[str, int]], names: list[str]) -> str:
+    """Sizes of a problem, the first few in full."""
+    told = [f"{name} ({_pairs(workloads[name])})" for name in names]
+    more = len(told) - _SIZES_SHOWN
+    return "; ".join([*told[:_SIZES_SHOWN], *([f"{more} more"] if more > 0 else [])])
 
 
 def _pairs(values: Mapping[str, object]) -> str:

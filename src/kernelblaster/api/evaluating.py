@@ -15,6 +15,7 @@ from kernelblaster.devices.facts import DeviceFacts, DeviceKind
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Comparison, Evaluation
+from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.problem import Problem
 from kernelblaster.registry import require_callable
 from kernelblaster.runs.choices import refuse_self_checking
@@ -167,11 +168,16 @@ def read_kernel(source: KernelSource) -> str:
 
 
 def judgeable(problem: ProblemName, config: RunConfig | None, device: Device | str | None) -> tuple[RunConfig, Problem]:
-    """The configuration with that device, and the problem. Raises UsageError where it needs a GPU and none would be."""
+    """The configuration with that device, and the problem.
+
+    Raises UsageError where it needs a GPU and none would be, ProblemError where its reference is random.
+    """
     config = _with_device(config, device)
     found = load_problem(problem, dataset=config.dataset)
     if device is None or isinstance(device, str):
         refuse_self_checking([found], config)
+    if not found.weakly_verified:
+        require_determinism(found)
     return config, found
 
 

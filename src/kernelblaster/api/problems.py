@@ -10,9 +10,9 @@ from kernelblaster.config import DATASET
 from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import DeviceMemoryFull, ProblemError, UsageError
 from kernelblaster.paths import data_dir, problem_skeleton
-from kernelblaster.problems.dataset import Dataset, find_problem
+from kernelblaster.problems.dataset import Dataset, find_problem, parse_levels, parse_numbers
 from kernelblaster.problems.loader import load_problem as load_directory
-from kernelblaster.problems.problem import Precision, Problem, StandardWorkload, TensorSpec
+from kernelblaster.problems.problem import Precision, Problem, ProblemId, StandardWorkload, TensorSpec
 from kernelblaster.problems.start import read_start
 from kernelblaster.problems.tags import Split, Tag
 from kernelblaster.storage.atomic import write_atomically
@@ -52,7 +52,24 @@ def list_problems(
         UsageError: malformed, or an item that names no problem.
         ProblemError: a chosen directory is broken.
     """
-    return Dataset(_root(dataset)).select(subset, numbers, tags=tags, split=split)
+    chosen = Dataset(_root(dataset))
+    if subset is not None and numbers is not None:
+        _refuse_other_levels(chosen.ids, subset, numbers)
+    return chosen.select(subset, numbers, tags=tags, split=split)
+
+
+def _refuse_other_levels(known: Sequence[ProblemId], subset: str | Sequence[str], numbers: str) -> None:
+    """Raise UsageError for numbers that problems of other levels have alone: they are named."""
+    levels = parse_levels(subset)
+    for wanted in parse_numbers(numbers):
+        held = sorted({identity.level for identity in known if identity.number in wanted})
+        if held and not set(held).intersection(levels):
+            names = [f"level{level}" for level in held]
+            asked = " or ".join(f"level{level}" for level in levels)
+            raise UsageError(
+                f"no problem of {asked} has the number {wanted}, but there is one in {', '.join(names)}",
+                hint=f"--subset {','.join(names)}",
+            )
 
 
 def load_problem(problem: ProblemName, *, dataset: DatasetName = DATASET) -> Problem:
@@ -161,6 +178,7 @@ def audit_problem(
     from kernelblaster.evaluation.correctness.input_store import InputStore
     from kernelblaster.evaluation.integrity.admission import admission_faults
     from kernelblaster.problems.audit import audit_problem as faults_of_the_reference
+    from kernelblaster.problems.determinism import require_determinism
     from kernelblaster.problems.notes import read_notes
     from kernelblaster.problems.shortcuts import find_shortcuts, resolved
 
@@ -170,6 +188,7 @@ def audit_problem(
         raise UsageError(f"{found.slug} declares no size {size}", hint=f"its sizes are {declared}")
     try:
         _refuse_without_room(found, size)
+        require_determinism(found)
         faults = faults_of_the_reference(found, size)
         if faults:
             return faults

@@ -15,10 +15,11 @@ from kernelblaster.devices.base import Device
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import ChatModel
 from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
-from kernelblaster.problems.interchange.kernelbench import FULL, import_kernelbench, size_notes
+from kernelblaster.problems.interchange.kernelbench import FULL, size_notes
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.summary import RunSummary
 from kernelblaster.registry import require_callable, require_offers
+from kernelblaster.runs.module_problems import problem_of_module
 from kernelblaster.runs.observing import Callbacks, RunObserver
 from kernelblaster.runs.optimize import RunPlan, run_plan
 
@@ -115,7 +116,7 @@ def _problem(problem: ProblemName, config: RunConfig) -> Problem:
     if isinstance(problem, str | Path) and Path(problem).suffix == ".py":
         if Path(problem).is_dir():
             return load_problem(Path(problem))
-        made = import_kernelbench(Path(problem), config.out / PROBLEMS)
+        made = problem_of_module(Path(problem), config.out / PROBLEMS)
         for note in (*evaluation_notes(made, FULL), *size_notes(made)):
             _log.warning("%s: %s", problem, note)
         return made

@@ -20,6 +20,7 @@ from typing import NoReturn
 import typer
 from rich.markup import escape
 
+from kernelblaster.cli.early import raise_when_interrupted
 from kernelblaster.errors import ExitCode, KernelBlasterError, MachineError, UsageError, was_interrupted
 
 _HINTS = {
@@ -58,6 +59,7 @@ def prepare_process() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
+    raise_when_interrupted()
     logging.basicConfig(format="%(message)s", level=logging.WARNING, handlers=[_CurrentStderr()])
     # Why a model is asked again, and when: the wait may be minutes.
     logging.getLogger("kernelblaster.models").setLevel(logging.INFO)

@@ -101,6 +101,8 @@ def _facts(summary: RunSummary) -> Iterator[str]:
             yield f"{row.problem}: measured in {process_pairs_text(row.comparison)}"
         if row.final_kernel:
             yield f"final kernel: {row.final_kernel}"
+    if summary.unjudged:
+        yield summary.unjudged
     if summary.ablated:
         yield f"switched off in this search: {', '.join(summary.ablated)}"
     now = summary.spending_of_start or summary.spending

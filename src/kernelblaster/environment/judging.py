@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, runtime_checkable
 
 from kernelblaster.cuda_source.digest import source_digest
-from kernelblaster.devices.facts import DeviceFacts, Library
+from kernelblaster.devices.facts import DeviceFacts, DeviceKind, Library
 from kernelblaster.devices.profiles import SanitizerFinding
 from kernelblaster.environment.baselines import KnownTimes, PytorchClock
 from kernelblaster.environment.fair_queue import FairQueue, QueueLoad
@@ -28,6 +28,7 @@ from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.cores import known_kernel
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.start import read_start
 from kernelblaster.version import __version__
@@ -84,6 +85,16 @@ class Watched(Protocol):
     @property
     def failure(self) -> DeviceError | None:
         """Why it cannot be believed; None where nothing says so."""
+        ...
+
+
+@runtime_checkable
+class SamplingJudge(Protocol):
+    """A judge that says whether it executes large sizes whole."""
+
+    @property
+    def samples_blocks(self) -> bool:
+        """As in `agent.task.Task`."""
         ...
 
 
@@ -263,7 +274,9 @@ class SharedJudge:
     def pose(self, problem: Problem) -> PosedProblem:
         """A problem as this device poses it. Raises ProblemError."""
         judge = self._judge
-        return posed(problem, judge.precision, judge.workload, judge.libraries, self.facts)
+        # One elsewhere does not say: an emulated device samples unless it is told not to.
+        sampled = judge.samples_blocks if isinstance(judge, SamplingJudge) else self.facts.kind is DeviceKind.EMULATED
+        return posed(problem, judge.precision, judge.workload, judge.libraries, self.facts, samples_blocks=sampled)
 
     def expert(self, problem: Problem, session: str) -> str:
         """The fastest verified kernel of a problem that the knowledge base holds, once it was judged correct here.
@@ -298,6 +311,7 @@ class SharedJudge:
 
     def _checked_start(self, problem: Problem) -> str:
         start = read_start(problem)
+        require_determinism(problem)
         require_sound_start(problem, self._judge.evaluate(problem, start, baseline=None, profile=False))
         return start
 

@@ -26,6 +26,7 @@ class PosedProblem:
     libraries: tuple[Library, ...]
     fixed_parameters: tuple[str, ...]
     facts: DeviceFacts
+    samples_blocks: bool
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,13 @@ class TaskText:
 
 
 def posed(
-    problem: Problem, precision: Precision, workload: str, libraries: tuple[Library, ...], facts: DeviceFacts
+    problem: Problem,
+    precision: Precision,
+    workload: str,
+    libraries: tuple[Library, ...],
+    facts: DeviceFacts,
+    *,
+    samples_blocks: bool,
 ) -> PosedProblem:
     """A problem in the precision of a run, or its own, at one size, on a device. Raises ProblemError."""
     precision = problem.precision_for(precision)
@@ -65,6 +72,7 @@ def posed(
         libraries=libraries,
         fixed_parameters=fixed_parameters(problem, undeclared_extents(problem)),
         facts=facts,
+        samples_blocks=samples_blocks,
     )
 
 

@@ -260,10 +260,10 @@ class CostLedger:
         if passed is not None:
             _log.warning("%s", passed.message)
 
-    def knows(self, request: Request) -> bool:
-        """Whether this request was answered, by this or an earlier start."""
-        digest = request_digest(request)
-        return any(call.digest == digest and call.outcome == "ok" for call in self._calls)
+    def knows(self, request: Request, answer: str | None = None) -> bool:
+        """Whether a request was answered, with this stored answer where the model has such; earlier starts count."""
+        told = (request_digest(request), "ok", answer)
+        return any((call.digest, call.outcome, call.answer) == told for call in self._calls)
 
     def arrived(self, request: Request) -> Reply | None:
         """The reply to this request that is paid for and counted, but that its node may not have stored yet."""

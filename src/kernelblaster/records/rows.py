@@ -44,6 +44,7 @@ def row_of(directory: Path, outcome: ProblemOutcome) -> ProblemSummary:
         comparison=outcome.comparison,
         workload=start.workload if start else None,
         outputs_judged=start is None or start.outputs_judged,
+        unjudged=outcome.unjudged if start else [],
         weakly_verified=start is not None and start.weakly_verified,
         recalled_speedup=_recalled(outcome),
         verdicts=outcome.verdicts,

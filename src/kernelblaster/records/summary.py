@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,8 @@ class ProblemSummary(BaseModel):
     """Workload that was timed; None when the start was not evaluated."""
     outputs_judged: bool = True
     """Whether outputs of that workload were judged, see `Evaluation`."""
+    unjudged: list[str] = []
+    """Declared sizes at which outputs were not judged; empty where nothing was, and in files of earlier versions."""
     weakly_verified: bool = False
     """Judged by the problem's own libtorch driver, see `Evaluation`."""
     recalled_speedup: float | None = None
@@ -125,6 +128,16 @@ class RunSummary(BaseModel):
         least = min((timing.executed_share for timing in timings), default=1.0)
         share = f"; times are modelled from a sample of the blocks, {least:.2g} at least" if least < 1 else ""
         return f"size {partly[0].workload} was timed, outputs were judged at smaller sizes alone{share}"
+
+    @property
+    def unjudged(self) -> str:
+        """At which declared sizes that were not timed no output was judged, in a sentence; empty when all were."""
+        rows = [(size, row) for row in self.problems for size in row.unjudged if size != row.workload]
+        counts = Counter(size for size, _ in rows)
+        if not counts:
+            return ""
+        told = [size if len(self.problems) == 1 else f"{size} (of {count})" for size, count in counts.items()]
+        return f"not judged at these declared sizes, where a kernel may be wrong: {', '.join(told)}"
 
     @property
     def weak(self) -> str:

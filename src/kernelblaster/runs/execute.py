@@ -15,6 +15,7 @@ from kernelblaster.agent.events import EventSink
 from kernelblaster.agent.graph import run_problem
 from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig, SearchConfig, SearchPart
+from kernelblaster.devices.facts import DeviceKind
 from kernelblaster.errors import BudgetExceeded, DeviceError, ModelError
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.models.base import ChatModel
@@ -124,6 +125,7 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
         limits=limits,
         libraries=parts.config.libraries,
         fixed_parameters=fixed,
+        samples_blocks=_samples_blocks(parts),
         recording=parts.recorded.identity if parts.recorded else None,
         archive=search.archive,
         deadline=min(own, run_deadline) if run_deadline else own,
@@ -132,6 +134,12 @@ async def _search(parts: RunParts, problem: Problem, limits: Concurrency, run_de
     if outcome.status is not OutcomeStatus.WAITING:
         write_atomically(directory / OUTCOME, outcome.model_dump_json(indent=1))
     return row_of(directory, outcome)
+
+
+def _samples_blocks(parts: RunParts) -> bool:
+    """Whether large sizes are executed in part; the evaluator, which may be in other processes, does as configured."""
+    emulated = parts.evaluator.device.facts.kind is DeviceKind.EMULATED
+    return emulated and parts.config.evaluation.emulated_sample > 0
 
 
 def _tensors(problem: Problem, parts: RunParts, workload: str) -> tuple[TensorSpec, ...]:

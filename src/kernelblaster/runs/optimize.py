@@ -100,7 +100,7 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
         refuse_self_checking(plan.problems, plan.config)
     require_registered(plan.config)
     refuse_unknown_workload(plan.problems, plan.config)
-    check_problems(plan.problems)
+    check_problems(plan.problems, observer.tell)
     layout = RunLayout.of(plan.config)
     asked = plan.config.budget
     before = stored_totals(layout.ledger)
@@ -169,12 +169,12 @@ def _run(
     """The run, once its directory is held."""
     config, facts = plan.config, choices.facts
     began = time.monotonic()
-    record = begin(_record(plan, choices), layout, plan.problems, resume=plan.resume, retry=plan.retry)
+    exchange = plan.exchange or layout.exchange
+    record = begin(_record(plan, choices), layout, plan.problems, exchange, resume=plan.resume, retry=plan.retry)
     finished = finished_before(layout, plan.problems)
     experience = prepare_experience(config, layout, knowledge.start)
     ledger = CostLedger(layout.ledger, config.budget)
     start = RunStart(record.run, config, facts, plan.problems, layout, ledger, began)
-    exchange = plan.exchange or layout.exchange
     model = CountedModel(plan.model, ledger) if plan.model else _built_model(config, exchange, ledger, facts)
     state = RunInProgress(
         config=config,
@@ -246,7 +246,7 @@ def _search(
 def _pending(exchange: Path, rows: list[ProblemSummary]) -> list[Path]:
     """Files that someone has to answer; none when no search waits."""
     waiting = any(row.status is OutcomeStatus.WAITING for row in rows)
-    return sorted(set(ExchangeFolder(exchange).outstanding().values())) if waiting else []
+    return sorted(set(ExchangeFolder(exchange, silent=True).outstanding().values())) if waiting else []
 
 
 def _replies(exchange: Path) -> list[tuple[str, int]]:

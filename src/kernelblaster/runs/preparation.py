@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,19 +14,27 @@ from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import UsageError
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.store import KnowledgeStore
+from kernelblaster.models.batch_exchange import ExchangeFolder
+from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.families import family_of
 from kernelblaster.problems.problem import Problem
-from kernelblaster.records.layout import ASIDE, RunLayout
+from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.run_record import RunRecord, read_record
 from kernelblaster.records.searches import check_search
 from kernelblaster.runs.execute import finished_outcome
+from kernelblaster.runs.setting_aside import set_aside
 from kernelblaster.storage.atomic import sweep_partial_files, write_atomically
 
 
-def check_problems(problems: Iterable[Problem]) -> None:
-    """Raise ProblemError for a problem that no prompt can tell of, which would otherwise end a run after hours."""
-    for problem in problems:
+def check_problems(problems: Sequence[Problem], tell: Callable[[str], object]) -> None:
+    """Refuse what would otherwise end a run after hours, or make a kernel of zeros correct.
+
+    Raises ProblemError for a problem that no prompt can tell of, and for one whose reference is random.
+    """
+    for number, problem in enumerate(problems, start=1):
         if not problem.weakly_verified:
+            tell(f"looking at {problem.title} ({number} of {len(problems)})")
+            require_determinism(problem)
             family_of(problem.reference_path)
             launcher_declaration(problem.driver_path.read_text(encoding="utf-8"))
 
@@ -46,7 +53,9 @@ def sole_use(layout: RunLayout) -> Iterator[None]:
         ) from None
 
 
-def begin(record: RunRecord, layout: RunLayout, problems: Sequence[Problem], *, resume: bool, retry: bool) -> RunRecord:
+def begin(
+    record: RunRecord, layout: RunLayout, problems: Sequence[Problem], exchange: Path, *, resume: bool, retry: bool
+) -> RunRecord:
     """Take over or set aside what earlier starts left, and write `run.json`. Raises UsageError.
 
     The run keeps its name over all its starts.
@@ -55,6 +64,7 @@ def begin(record: RunRecord, layout: RunLayout, problems: Sequence[Problem], *, 
         record: of this start.
         layout: where the run lies.
         problems: what it searches.
+        exchange: folder of a batch exchange, if there is one: what is moved aside is asked anew.
         resume: continue what an earlier start left; otherwise that is moved aside.
         retry: move aside the searches that found nothing.
     """
@@ -69,9 +79,10 @@ def begin(record: RunRecord, layout: RunLayout, problems: Sequence[Problem], *, 
                 )
             stale = layout.problems()
         record = record.model_copy(update={"run": earlier.run})
-    _set_aside(stale)
+    folder, model = ExchangeFolder(exchange, silent=True), record.config.model.name
+    set_aside(stale, folder, model)
     if retry:
-        _set_aside(_fruitless(layout, problems))
+        set_aside(_fruitless(layout, problems), folder, model)
     for problem in problems:
         check_search(layout.problem(problem), problem)
     write_atomically(
@@ -102,14 +113,6 @@ def directories(layout: RunLayout, problems: Iterable[Problem]) -> list[Path]:
 def finished_before(layout: RunLayout, problems: Iterable[Problem]) -> int:
     """How many problems earlier starts have finished for good. Raises UsageError for a damaged outcome."""
     return sum(finished_outcome(directory) is not None for directory in directories(layout, problems))
-
-
-def _set_aside(stale: Iterable[Path]) -> None:
-    """Move earlier results out of the way; nothing is deleted."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    for directory in stale:
-        if directory.exists():
-            directory.rename(directory.with_name(f"{directory.name}{ASIDE}{stamp}"))
 
 
 def _fruitless(layout: RunLayout, problems: Sequence[Problem]) -> list[Path]:

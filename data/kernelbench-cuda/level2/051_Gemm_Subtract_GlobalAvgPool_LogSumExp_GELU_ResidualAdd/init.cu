@@ -1,7 +1,6 @@
-// Linear layer into scratch memory, means of windows, log-sum-exp of each row, then its GELU is added to the row's
-// inputs.
+// Linear layer into scratch memory, then the GELU of a log-sum-exp over means of windows for each row, which is added to
+// the row's inputs. What a whole row depends on stays in fp32: next to its inputs it may nearly cancel.
 #include <kernelblaster/kernels/matmul.cuh>
-#include <kernelblaster/kernels/reduce.cuh>
 #include <kernelblaster/kernels/softmax.cuh>
 #include <kernelblaster/kernels/workspace.cuh>
 
@@ -12,23 +11,35 @@ struct BiasSubtract {
     }
 };
 
-struct AddToRow {
-    const scalar_t *x, *added;
-    int64_t width;
-    __device__ float operator()(int64_t index) const {
-        return to_float(x[index]) + gelu(to_float(added[index / width]));
+// added[row] = gelu(log(sum of exp(mean of a window))), one block per row.
+__global__ void row_kernel(float* added, const float* y, int64_t rows, int64_t windows, int64_t window) {
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        const float* values = y + row * windows * window;
+        const auto mean = [&](int64_t number) {
+            float sum = 0.0f;
+            for (int64_t i = 0; i < window; ++i) sum += values[number * window + i];
+            return sum / window;
+        };
+        const ExpSum of_row = block_exp_sum(windows, mean);
+        if (threadIdx.x == 0) added[row] = gelu(of_row.maximum + logf(of_row.sum));
     }
+}
+
+struct AddToRow {
+    const scalar_t* x;
+    const float* added;
+    int64_t width;
+    __device__ float operator()(int64_t index) const { return to_float(x[index]) + added[index / width]; }
 };
 
 void launch_gpu_implementation(void* output, void* x, void* subtract, void* gemm_weight, void* gemm_bias,
                                int64_t batch_size, int64_t in_features, int64_t out_features, int64_t window) {
     Workspace workspace;
-    scalar_t* y = workspace.take(batch_size * out_features);
-    scalar_t* means = workspace.take(batch_size * out_features / window);
-    scalar_t* row = workspace.take(batch_size);
+    float* y = workspace.take_float(batch_size * out_features);
+    float* added = workspace.take_float(batch_size);
     linear(y, in(x), in(gemm_weight), batch_size, in_features, out_features,
            BiasSubtract{in(gemm_bias), in(subtract)});
-    reduce_axis(means, y, AxisView{batch_size * out_features / window, window, 1}, Sum(), Scaled{1.0f / window});
-    logsumexp(row, means, AxisView{batch_size, out_features / window, 1});
-    generate(out(output), batch_size * in_features, AddToRow{in(x), row, in_features});
+    row_kernel<<<blocks_for(batch_size, 1), THREADS>>>(added, y, batch_size, out_features / window, window);
+    check(cudaGetLastError());
+    generate(out(output), batch_size * in_features, AddToRow{in(x), added, in_features});
 }

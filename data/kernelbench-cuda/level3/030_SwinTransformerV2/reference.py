@@ -123,8 +123,9 @@ class Attention(torch.nn.Module):
 
     def __init__(self, width: int, heads: int, window: int, cpb_hidden: int) -> None:
         super().__init__()
-        self.heads, self.window = heads, window
-        self.logit_scale = torch.nn.Parameter(math.log(8.0) + torch.linspace(-1.2, 0.8, heads).view(heads, 1, 1) + 0.1 * torch.randn(heads, 1, 1))
+        self.heads = heads
+        scales = math.log(8.0) + torch.linspace(-1.2, 0.8, heads) + 0.1 * torch.randn(heads)
+        self.logit_scale = torch.nn.Parameter(scales.view(heads, 1, 1))
         self.q_bias = torch.nn.Parameter(3.0 * torch.randn(width))
         self.v_bias = torch.nn.Parameter(0.2 * torch.randn(width))
         self.cpb_mlp = torch.nn.Sequential(
@@ -134,6 +135,9 @@ class Attention(torch.nn.Module):
         self.proj = torch.nn.Linear(width, width)
         torch.nn.init.normal_(self.cpb_mlp[0].bias)
         torch.nn.init.normal_(self.cpb_mlp[2].weight, std=2.5 * cpb_hidden**-0.5)
+        table, between = offsets(window)
+        self.register_buffer("table", table, persistent=False)
+        self.register_buffer("between", between, persistent=False)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """(batch * windows, points, width) -> the same shape."""
@@ -143,12 +147,11 @@ class Attention(torch.nn.Module):
             for part in torch.nn.functional.linear(x, self.qkv.weight, bias).chunk(3, dim=2)
         )
         q, k = torch.nn.functional.normalize(q, dim=3), torch.nn.functional.normalize(k, dim=3)
-        table, between = offsets(self.window)
-        biases = 16.0 * torch.sigmoid(self.cpb_mlp(table.to(x)))
+        biases = 16.0 * torch.sigmoid(self.cpb_mlp(self.table))
         scores = q @ k.transpose(2, 3) * self.logit_scale.clamp(max=math.log(8.0)).exp()
-        scores = scores + biases[between].permute(2, 0, 1)
+        scores = scores + biases[self.between].permute(2, 0, 1)
         if mask is not None:
-            scores = (scores.unflatten(0, (-1, mask.shape[0])) + mask[:, None].to(x)).flatten(0, 1)
+            scores = (scores.unflatten(0, (-1, mask.shape[0])) + mask[:, None]).flatten(0, 1)
         return self.proj((torch.softmax(scores, dim=3) @ v).transpose(1, 2).flatten(2))
 
 
@@ -160,6 +163,7 @@ class Block(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.side, self.window, self.shift = side, window, shift
+        self.register_buffer("mask", attention_mask(side, window, shift) if shift else None, persistent=False)
         self.norm1 = norm(width)
         self.attn = Attention(width, heads, window, cpb_hidden)
         self.norm2 = norm(width)
@@ -167,8 +171,7 @@ class Block(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, side, side, width) -> the same shape."""
-        mask = attention_mask(self.side, self.window, self.shift) if self.shift else None
-        y = self.attn(split(torch.roll(x, (-self.shift, -self.shift), (1, 2)), self.window), mask)
+        y = self.attn(split(torch.roll(x, (-self.shift, -self.shift), (1, 2)), self.window), self.mask)
         y = torch.roll(joined(y, self.window, self.side // self.window), (self.shift, self.shift), (1, 2))
         x = x + self.norm1(y)
         return x + self.norm2(run_mlp(self.mlp, x))

@@ -54,17 +54,18 @@ async def distill(state: ProblemState, runtime: Runtime[ProblemContext]) -> Stat
     place = (state.round, state.generation)
     known = await asyncio.to_thread(context.files.find_distillation, *place)
     if known is None:
-        known = await _distill(context, *place)
-        if known is None:
-            return {}
+        try:
+            known = await _distill(context, *place)
+        except Unanswered as question:
+            return {"unhurried": [question.request]}
         await asyncio.to_thread(context.files.put_distillation, *place, known)
     if known.drawn or known.skipped:
         context.emit(_event(context, state, known))
     return {}
 
 
-async def _distill(context: ProblemContext, round: int, generation: int) -> Distillation | None:
-    """The lessons of a generation; None while a reply is pending."""
+async def _distill(context: ProblemContext, round: int, generation: int) -> Distillation:
+    """The lessons of a generation. Raises Unanswered while a reply is pending."""
     query = Query(run=context.run, problem=str(context.problem.id), round=round)
     transitions = await asyncio.to_thread(context.experience.transitions.query, query)
     judged = [one for one in transitions if not generation or one.step == generation]
@@ -75,8 +76,6 @@ async def _distill(context: ProblemContext, round: int, generation: int) -> Dist
                 context, lesson_slot(transition.slot), partial(_request, context, transition)
             )
             reply = await ask(context, request)
-        except Unanswered:
-            return None
         except (ModelError, BudgetExceeded) as failed:
             found = found.plus(skipped=f"{transition.slot}: {failed.message}")
             continue

@@ -21,7 +21,7 @@ from kernelblaster.agent.context import ProblemContext
 from kernelblaster.agent.evaluating import FINAL, Judged, judge, sanitize
 from kernelblaster.agent.events import FinalistMeasured, Finalized
 from kernelblaster.agent.final_kernel import final_kernel_path, final_kernel_text, process_pairs_text, without_samples
-from kernelblaster.agent.fruitless import Replay, fruitless
+from kernelblaster.agent.fruitless import Replay, fruitless, startless
 from kernelblaster.agent.outcome import Conclusion, Finalist, Incumbent, OutcomeStatus
 from kernelblaster.agent.prompting import mend_request, verify_request
 from kernelblaster.agent.remembering import remember_winner
@@ -72,7 +72,9 @@ async def finalize(state: ProblemState, runtime: Runtime[ProblemContext]) -> Sta
 
 async def _conclude(context: ProblemContext, state: ProblemState) -> Conclusion:
     if state.start is None or state.failure is not None:
-        return Conclusion(status=state.failed_as, reason=state.failure or "the start was not evaluated")
+        reason = state.failure or "the start was not evaluated"
+        hint = startless(state.failed_as, written=not context.problem.has_start)
+        return Conclusion(status=state.failed_as, reason=reason, hint=hint)
     unmeasured = contenders(state)
     known = {one.sha256 for one in unmeasured}
     waiting: list[_Measured] = []

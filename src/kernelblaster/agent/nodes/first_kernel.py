@@ -41,7 +41,7 @@ async def write_start(state: ProblemState, runtime: Runtime[ProblemContext]) -> 
             return {"failure": f"no first kernel: {error.message}", "failed_as": OutcomeStatus.BUDGET}
         except NoRecordedReply as error:
             return {"failure": f"no first kernel: {error.message}", "failed_as": OutcomeStatus.UNANSWERED}
-        attempt = await _judged(context, number, reply)
+        attempt = await _judged(context, failed, reply)
         context.emit(_event(context, attempt, reply))
         if attempt.failure is None:
             return {"written": attempt.candidate}
@@ -54,11 +54,14 @@ async def write_start(state: ProblemState, runtime: Runtime[ProblemContext]) -> 
     return {"failure": f"no correct first kernel in {failed.number + 1} replies; the last: {told}"}
 
 
-async def _judged(context: ProblemContext, number: int, reply: Reply) -> Attempt:
+async def _judged(context: ProblemContext, before: Attempt | None, reply: Reply) -> Attempt:
+    """The attempt that a reply makes; `before`: the one that it mends."""
+    number = before.number + 1 if before else 0
     try:
         source = parse_reply(reply.text).source
     except UnusableReply as unusable:
-        return Attempt(number=number, failure=Failure(kind=FailureKind.UNUSABLE_REPLY, reason=str(unusable)))
+        failure = Failure(kind=FailureKind.UNUSABLE_REPLY, reason=str(unusable))
+        return before.without_file(failure) if before else Attempt(number=0, failure=failure)
     sha256 = await asyncio.to_thread(context.files.put_candidate, source)
     judged = await judge(context, sha256, baseline=None)
     return Attempt(

@@ -87,10 +87,10 @@ def _read(
     try:
         parsed = parse_candidate(reply.text, base)
     except InapplicableEdits as misfit:
-        return _inapplicable(state, number, misfit), None, False
+        return _inapplicable(state, misfit), None, False
     except UnusableReply as unusable:
         failure = Failure(kind=FailureKind.UNUSABLE_REPLY, reason=str(unusable))
-        return Attempt(number=number, failure=failure), None, False
+        return _without_file(state, failure), None, False
     new = not context.files.candidate_path(source_digest(parsed.source)).exists()
     sha256 = context.files.put_candidate(parsed.source)
     known = _known_verdict(state, sha256)
@@ -104,14 +104,20 @@ def _read(
     return attempt, parsed, new
 
 
-def _inapplicable(state: RolloutState, number: int, misfit: InapplicableEdits) -> Attempt:
+def _without_file(state: RolloutState, failure: Failure) -> Attempt:
+    """An attempt that holds no file. One that repeats the parent was no file of its own, either."""
+    if state.attempt is None:
+        return Attempt(number=0, failure=failure)
+    attempt = state.attempt.without_file(failure)
+    parent = attempt.base == state.incumbent.sha256
+    return attempt.model_copy(update={"base": None, "base_failure": None}) if parent else attempt
+
+
+def _inapplicable(state: RolloutState, misfit: InapplicableEdits) -> Attempt:
     before = state.attempt.failure if state.attempt else None
-    return Attempt(
-        number=number,
-        base=None if state.edited == state.incumbent.sha256 else state.edited,
-        failure=Failure(kind=FailureKind.INAPPLICABLE_EDITS, reason=misfit.reason),
-        beyond_repair=before is not None and before.kind == FailureKind.INAPPLICABLE_EDITS,
-    )
+    attempt = _without_file(state, Failure(kind=FailureKind.INAPPLICABLE_EDITS, reason=misfit.reason))
+    twice = before is not None and before.kind == FailureKind.INAPPLICABLE_EDITS
+    return attempt.model_copy(update={"beyond_repair": twice})
 
 
 def _known_verdict(state: RolloutState, sha256: str) -> str | None:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelblaster.errors import ProblemError, was_interrupted
+from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.interchange.calling import in_order, require_order
 from kernelblaster.problems.interchange.declared_sizes import with_own_names
-from kernelblaster.problems.interchange.determinism import require_determinism
 from kernelblaster.problems.interchange.idle_numbers import without_idle_numbers
 from kernelblaster.problems.interchange.literal_extents import Shapes, with_literal_extents
 from kernelblaster.problems.interchange.module_faults import fault_of_source
@@ -288,12 +288,14 @@ def _keeps_fp32(run: _Run) -> bool:
     with TORCH, shapes_only():
         model = run.reference.model(FULL).half()
         given = [halved(value) for value in run.reference.inputs(FULL)]
-        if not any(value.dtype is torch.half for value in (*given, *model.parameters()) if torch.is_tensor(value)):
-            return False
+        usual = torch.get_default_dtype()
+        torch.set_default_dtype(torch.half)
         try:
             returned = model(*given)
         except (RuntimeError, TypeError, ValueError):
             return False  # it has no fp16, which whoever runs it so is told
+        finally:
+            torch.set_default_dtype(usual)
     return any(torch.is_tensor(one) and one.dtype is torch.float32 for one in flat(returned))
 
 

@@ -23,8 +23,12 @@ _FLAT = Template("""def $flat(outputs):
 _ROUNDED = Template("""def $rounded(outputs, given):
     if isinstance(outputs, (tuple, list)):
         return tuple($rounded(one, given) for one in outputs)
-    like = next(one for one in given if hasattr(one, "is_floating_point") and one.is_floating_point())
-    return outputs.to(like.dtype) if outputs.is_floating_point() else outputs
+    if not outputs.is_floating_point():
+        return outputs
+    import torch
+
+    kinds = (one.dtype for one in given if torch.is_tensor(one) and one.is_floating_point())
+    return outputs.to(next(kinds, torch.get_default_dtype()))
 
 
 """)
@@ -77,7 +81,7 @@ def plain_forward(text: str, names: Sequence[str], fixed: Mapping[int, object], 
         names: of the arguments that `get_inputs` gives.
         fixed: those of them that are constants, by place.
         nested: outputs are in tuples within a tuple.
-        rounded: some are to be rounded to the precision of inputs and weights.
+        rounded: some are to be rounded to the precision of inputs and weights, or torch's default without any.
     """
     forward, drawn, plain = (unused(it, text) for it in ("_forward", "_drawn", "_plain_forward"))
     flattened, rounding = (unused(it, text) for it in ("_flat", "_rounded"))
@@ -90,7 +94,7 @@ def plain_forward(text: str, names: Sequence[str], fixed: Mapping[int, object], 
         called = f"{flattened}({called})"
         below += _FLAT.substitute(flat=flattened)
     if rounded:
-        called = f"{rounding}({called}, ({', '.join([*left, '*self.parameters()'])}))"
+        called = f"{rounding}({called}, ({', '.join([*left, '*self.parameters()', '*self.buffers()'])}))"
         below += _ROUNDED.substitute(rounded=rounding)
     below += _FORWARD.substitute(forward=forward, plain=plain, taken=taken, called=called)
     if fixed:

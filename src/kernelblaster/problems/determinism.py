@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 def require_determinism(problem: Problem) -> None:
     """Run the module with real values at the cheap size; it has to be affordable there.
 
-    It is made twice, and given the same parameters and buffers. Raises ProblemError where it gives something else when
-    it is called again, or when it is made again.
+    A reference that gives something else every time leaves an error budget so wide that a kernel of zeros is in it.
+    The module is made twice, and given the same parameters and buffers. Raises ProblemError where it gives something
+    else when it is called again, or when it is made again.
     """
     import torch
 

@@ -128,7 +128,8 @@ def _made(source: Path, text: str, module: ModuleText, directory: Path) -> Probl
         except ProblemError:
             return None
 
-    named = with_literal_extents(source, text, run, module.parameters)
+    bounds = module.parameters.keys() - without_idle_numbers(module, draft).parameters.keys()
+    named = with_literal_extents(source, text, run, module.parameters, sorted(bounds))
     if named is not None:
         try:
             problem = _finished(source, ordered(named), directory)

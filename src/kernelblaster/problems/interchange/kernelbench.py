@@ -221,7 +221,7 @@ def _judged(problem: Problem) -> Problem:
 
 def _require_elsewhere(problem: Problem) -> None:
     """Raise ProblemError where it does not run at extents that no size declares: kernels are judged there, too."""
-    other = undeclared_extents(problem)
+    other = undeclared_extents(problem) if _is_affordable(problem) else None
     if other is not None and _is_affordable(other):
         results(other)
 

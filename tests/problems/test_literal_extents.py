@@ -122,6 +122,20 @@ def test_indices_keep_within_the_table_that_they_are_of(tmp_path: Path) -> None:
         assert int(x.max()) < tensor_specs(problem, size, Precision.FP32)[-1].shape[0]
 
 
+def test_a_bound_with_a_name_and_the_table_that_it_is_of_are_one_number(tmp_path: Path) -> None:
+    problem = imported(
+        tmp_path,
+        head="words = 50000",
+        given="torch.randint(0, words, (4096,))",
+        arguments=", rows, columns",
+        made="self.table = nn.Embedding(rows, columns)",
+        forward="return self.table(x)",
+        init="[50000, 512]",
+    )
+    assert problem.workloads["full"] == {"x_axis_0": 4096, "words": 50000, "columns": 512}
+    assert results(problem)[0].shape[1] == problem.workloads["small"]["columns"]
+
+
 def test_indices_whose_bound_is_written_otherwise_leave_the_module_as_it_is(tmp_path: Path) -> None:
     problem = imported(
         tmp_path,

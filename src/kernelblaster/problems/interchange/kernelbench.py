@@ -128,7 +128,8 @@ def _made(source: Path, text: str, module: ModuleText, directory: Path) -> Probl
         except ProblemError:
             return None
 
-    named = with_literal_extents(source, text, run, module.parameters)
+    bounds = module.parameters.keys() - without_idle_numbers(module, draft).parameters.keys()
+    named = with_literal_extents(source, text, run, module.parameters, sorted(bounds))
     if named is not None:
         try:
             problem = _finished(source, ordered(named), directory)
@@ -220,7 +221,7 @@ def _judged(problem: Problem) -> Problem:
 
 def _require_elsewhere(problem: Problem) -> None:
     """Raise ProblemError where it does not run at extents that no size declares: kernels are judged there, too."""
-    other = undeclared_extents(problem)
+    other = undeclared_extents(problem) if _is_affordable(problem) else None
     if other is not None and _is_affordable(other):
         results(other)
 

@@ -12,7 +12,7 @@ import ast
 import builtins
 import symtable
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from keyword import iskeyword
 from pathlib import Path
@@ -66,7 +66,9 @@ class _Literal:
     called: str
 
 
-def with_literal_extents(source: Path, text: str, run: Run, own: Mapping[str, int]) -> ModuleText | None:
+def with_literal_extents(
+    source: Path, text: str, run: Run, own: Mapping[str, int], bounds: Collection[str] = ()
+) -> ModuleText | None:
     """The module with names in the place of literals that are extents; None where there are none.
 
     Args:
@@ -74,6 +76,7 @@ def with_literal_extents(source: Path, text: str, run: Run, own: Mapping[str, in
         text: of it.
         run: runs a module.
         own: numbers that it has already.
+        bounds: those of them that no shape follows: of values, which an equal extent may have to agree with.
     """
     tree = parse_python(text, str(source))
     literals = list(_literals(tree))[:_MOST]
@@ -86,6 +89,10 @@ def with_literal_extents(source: Path, text: str, run: Run, own: Mapping[str, in
     for literal in filter(trial.is_possible, literals):
         by_value[literal.value].append(literal)
     for value, equal in by_value.items():
+        bound = next((name for name in bounds if own[name] == value and trial.vary_with(equal, name)), None)
+        if bound is not None:
+            named |= dict.fromkeys(equal, bound)
+            continue
         for some in _varying(trial, equal):
             axis = trial.axis_of(some)
             name = _free(f"{axis[0]}_axis_{axis[1]}" if axis else some[0].called, taken)

@@ -355,7 +355,7 @@ def test_an_audit_for_which_there_is_no_memory(
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     done = invoke("problems", "audit", "--dataset-dir", dataset, "--size", "medium", "--precision", "fp32")
     assert done.code == ExitCode.OK, done.err
-    monkeypatch.setattr("kernelblaster.evaluation.inputs.scratch.free_host_memory", lambda: 1 << 20)
+    monkeypatch.setattr("kernelblaster.runs.references.free_host_memory", lambda: 1 << 20)
     refused = invoke("problems", "audit", "--dataset-dir", dataset, "--size", "medium")
     assert_one_line_and_hint(refused, ExitCode.MACHINE, "023_Softmax", "medium", "GB", "GPU")
 

@@ -11,16 +11,15 @@ from kernelblaster.api.own_parts import require_device
 from kernelblaster.api.problems import ProblemName, load_problem
 from kernelblaster.config import RunConfig
 from kernelblaster.devices.base import Device
-from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.errors import UsageError
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.results import Comparison, Evaluation
-from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.problem import Problem
 from kernelblaster.registry import require_callable
 from kernelblaster.runs.choices import refuse_self_checking
 from kernelblaster.runs.evaluations import open_evaluator as _open_evaluator
-from kernelblaster.runs.host_room import require_host_room
+from kernelblaster.runs.references import require_usable_reference
 from kernelblaster.storage.bounded_io import read_source
 
 KernelSource = str | Path
@@ -124,8 +123,6 @@ def judge(
     config, found = judgeable(problem, config, device)
     text, other = read_kernel(source), None if baseline is None else read_kernel(baseline)
     with open_evaluator(config, device=device, on_stage=on_stage) as evaluator:
-        if evaluator.device.facts.kind is DeviceKind.EMULATED:
-            require_host_room(found, found.cheap_workload, "judging")
         evaluation = evaluator.evaluate(found, text, baseline=other, profile=profile, process_pairs=process_pairs)
         return Judgement(evaluation, found, text, evaluator.device.facts)
 
@@ -170,14 +167,15 @@ def read_kernel(source: KernelSource) -> str:
 def judgeable(problem: ProblemName, config: RunConfig | None, device: Device | str | None) -> tuple[RunConfig, Problem]:
     """The configuration with that device, and the problem.
 
-    Raises UsageError where it needs a GPU and none would be, ProblemError where its reference is random.
+    Raises UsageError where it needs a GPU and none would be, ProblemError where its reference is random,
+    MachineError where this host has not the memory to run it.
     """
     config = _with_device(config, device)
     found = load_problem(problem, dataset=config.dataset)
     if device is None or isinstance(device, str):
         refuse_self_checking([found], config)
     if not found.weakly_verified:
-        require_determinism(found)
+        require_usable_reference(found)
     return config, found
 
 

@@ -215,7 +215,7 @@ def _refuse_without_room(problem: Problem, size: str | None) -> None:
     """Raise MachineError where an audit on the CPU would take more memory than is free: the kernel would end it."""
     import torch
 
-    from kernelblaster.runs.host_room import require_host_room
+    from kernelblaster.runs.references import require_host_room
 
     if not torch.cuda.is_available():
         require_host_room(problem, size or problem.cheap_workload, "auditing", _AUDIT)

@@ -13,7 +13,7 @@ from pathlib import Path
 from kernelblaster.agent.outcome import OutcomeStatus
 from kernelblaster.config import GIVEN, BudgetConfig, ModelKind, RunConfig, SearchPart
 from kernelblaster.devices.base import Device
-from kernelblaster.devices.facts import DeviceFacts, DeviceKind
+from kernelblaster.devices.facts import DeviceFacts
 from kernelblaster.devices.registry import OpenedDevice
 from kernelblaster.errors import KernelBlasterError, UsageError
 from kernelblaster.models.base import ChatModel
@@ -37,7 +37,6 @@ from kernelblaster.runs.choices import (
     timed_workload,
 )
 from kernelblaster.runs.execute import RunParts, execute
-from kernelblaster.runs.host_room import require_host_room
 from kernelblaster.runs.interrupts import run_to_end
 from kernelblaster.runs.judges import opened_judge, refuse_given_device
 from kernelblaster.runs.observing import RunChoices, RunInProgress, RunObserver
@@ -88,7 +87,8 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
 
     Raises:
         UsageError: nothing can be searched as it is asked for, or another process works in the run's directory.
-        MachineError: a reference takes more memory than the host has, where the device is emulated.
+        ProblemError: a reference is random, or no prompt can tell of a problem.
+        MachineError: a reference takes more memory than the host has.
         DeviceError: the device failed; the same plan continues.
         ModelError: the model cannot answer; the same plan continues.
     """
@@ -110,9 +110,6 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
     _check_endpoint(plan, layout, observer)
     choice = _device(plan, observer)
     facts = choice.device.facts
-    if facts.kind is DeviceKind.EMULATED:
-        for problem in plan.problems:
-            require_host_room(problem, problem.cheap_workload, "searching")
     knowledge = choose_knowledge(plan.config, layout, facts)
     choices = RunChoices(
         facts=facts, device_reason=choice.reason, model_reason=model_reason, knowledge_reason=knowledge.reason

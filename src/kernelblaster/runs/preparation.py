@@ -15,13 +15,13 @@ from kernelblaster.errors import UsageError
 from kernelblaster.knowledge.experience import Experience
 from kernelblaster.knowledge.store import KnowledgeStore
 from kernelblaster.models.batch_exchange import ExchangeFolder
-from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.families import family_of
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.layout import RunLayout
 from kernelblaster.records.run_record import RunRecord, read_record
 from kernelblaster.records.searches import check_search
 from kernelblaster.runs.execute import finished_outcome
+from kernelblaster.runs.references import require_usable_reference
 from kernelblaster.runs.setting_aside import set_aside
 from kernelblaster.storage.atomic import sweep_partial_files, write_atomically
 
@@ -29,12 +29,13 @@ from kernelblaster.storage.atomic import sweep_partial_files, write_atomically
 def check_problems(problems: Sequence[Problem], tell: Callable[[str], object]) -> None:
     """Refuse what would otherwise end a run after hours, or make a kernel of zeros correct.
 
-    Raises ProblemError for a problem that no prompt can tell of, and for one whose reference is random.
+    Raises ProblemError for a problem that no prompt can tell of, and for one whose reference is random;
+    MachineError where this host has not the memory to run it.
     """
     for number, problem in enumerate(problems, start=1):
         if not problem.weakly_verified:
             tell(f"looking at {problem.title} ({number} of {len(problems)})")
-            require_determinism(problem)
+            require_usable_reference(problem)
             family_of(problem.reference_path)
             launcher_declaration(problem.driver_path.read_text(encoding="utf-8"))
 

@@ -1,12 +1,25 @@
-"""Whether this host has the memory that a reference takes on the CPU: where it has not, the kernel ends the process."""
+"""What a reference must be before kernels are judged by it, and the memory that it takes on the CPU.
+
+Where a host has not that memory, its operating system ends the process.
+"""
 
 from __future__ import annotations
 
 from kernelblaster.errors import MachineError, ProblemError
 from kernelblaster.evaluation.inputs.scratch import free_host_memory, host_memory
+from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.reference import tensor_specs
 from kernelblaster.runs.check_room import need_of
+
+
+def require_usable_reference(problem: Problem) -> None:
+    """Refuse a problem whose reference cannot tell right kernels from wrong ones, before any is judged.
+
+    Raises ProblemError where it is random, MachineError where this host has not the memory to find that out.
+    """
+    require_host_room(problem, problem.cheap_workload, "running the reference of")
+    require_determinism(problem)
 
 
 def require_host_room(problem: Problem, size: str, work: str, times: float = 1.0) -> None:

@@ -12,7 +12,7 @@ from kernelblaster.errors import MachineError
 from kernelblaster.problems.interchange.peak_memory import peak_bytes
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
-from kernelblaster.runs import host_room
+from kernelblaster.runs import references
 
 REFERENCE = """
 import torch
@@ -86,17 +86,17 @@ def test_what_fits_is_not_refused_nor_what_fails_for_another_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = problem_of(tmp_path / "small", 1000)
-    host_room.require_host_room(small, "full", "auditing")
-    monkeypatch.setattr(host_room, "free_host_memory", lambda: 1000)
+    references.require_host_room(small, "full", "auditing")
+    monkeypatch.setattr(references, "free_host_memory", lambda: 1000)
     with pytest.raises(MachineError):
-        host_room.require_host_room(small, "full", "auditing")
-    host_room.require_host_room(problem_of(tmp_path / "bad", 1 << 40, "x @ x @ x"), "full", "auditing")
+        references.require_host_room(small, "full", "auditing")
+    references.require_host_room(problem_of(tmp_path / "bad", 1 << 40, "x @ x @ x"), "full", "auditing")
 
 
 def test_an_audit_takes_more_than_one_run_of_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(tmp_path / "p", 1 << 20)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr(host_room, "free_host_memory", lambda: 8 * (1 << 20) * 10)
-    host_room.require_host_room(problem, "full", "judging")
+    monkeypatch.setattr(references, "free_host_memory", lambda: 8 * (1 << 20) * 10)
+    references.require_host_room(problem, "full", "judging")
     with pytest.raises(MachineError):
         audit_problem(problem)

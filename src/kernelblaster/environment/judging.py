@@ -28,9 +28,9 @@ from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.cores import known_kernel
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
+from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.start import read_start
-from kernelblaster.runs.references import require_usable_reference
 from kernelblaster.version import __version__
 
 MOST_EVALUATIONS = 4096
@@ -311,7 +311,7 @@ class SharedJudge:
 
     def _checked_start(self, problem: Problem) -> str:
         start = read_start(problem)
-        require_usable_reference(problem)
+        require_determinism(problem)
         require_sound_start(problem, self._judge.evaluate(problem, start, baseline=None, profile=False))
         return start
 

@@ -38,9 +38,11 @@ SEED = 20_260_801
 """Of the input values; a run of the product draws a secret one."""
 _JUDGING = ("evaluation", "devices", "sandbox", "problems", "cuda_source", "python_candidates")
 """Packages that decide a verdict."""
-_NOT_JUDGING = tuple(Path("problems", name) for name in ("interchange", "families.py", "determinism.py"))
+_NOT_JUDGING = tuple(
+    Path("problems", name) for name in ("interchange", "families.py", "determinism.py", "peak_memory.py")
+)
 """Of these, what makes problem directories of other forms, what tells a search which operations are alike, and what
-refuses a random reference before any kernel of it is judged."""
+looks at a reference before any kernel of it is judged."""
 JUDGES = Path(__file__).with_name("judges.json")
 """Digest of a judge's code, as rows have it -> the day of its first row."""
 

@@ -167,7 +167,7 @@ from kernelblaster.models.base import Request as Request
 from kernelblaster.models.base import Usage as Usage
 from kernelblaster.paths import cache_dir as cache_dir
 from kernelblaster.problems.interchange.bundle import ExchangeFormat as ExchangeFormat
-from kernelblaster.problems.interchange.kernelbench import import_kernelbench as import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.importing import import_kernelbench as import_kernelbench
 from kernelblaster.problems.interchange.problem_files import ImportedProblem as ImportedProblem
 from kernelblaster.problems.problem import Precision as Precision
 from kernelblaster.problems.problem import Problem as Problem

@@ -410,7 +410,7 @@ def test_an_interruption_is_no_fault_of_the_module_that_is_read(invoke: Invoke, 
 
 WHOLE = """
 import sys
-from kernelblaster.problems.interchange.whole_torch import import_torch
+from kernelblaster.problems.interchange.kernelbench.whole_torch import import_torch
 try:
     import_torch()
 except KeyboardInterrupt:

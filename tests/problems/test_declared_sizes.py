@@ -9,7 +9,8 @@ import torch
 
 from kernelblaster import import_problems
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.interchange.kernelbench import import_kernelbench, size_notes
+from kernelblaster.problems.interchange.kernelbench.importing import import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.small_size import size_notes
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.reference import load_reference
 

@@ -12,7 +12,9 @@ from kernelblaster import import_problems
 from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import ProblemError, UsageError
 from kernelblaster.problems.dataset import Dataset
-from kernelblaster.problems.interchange.kernelbench import CHEAP_ELEMENTS, LARGE, import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.importing import import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.meta_run import CHEAP_ELEMENTS
+from kernelblaster.problems.interchange.kernelbench.small_size import LARGE
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Precision, Problem, TensorRole
 from kernelblaster.problems.reference import load_reference, results, tensor_specs

@@ -11,9 +11,9 @@ from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.driver_names import launcher_arguments
 from kernelblaster.problems.families import family_of_source
-from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
-from kernelblaster.problems.interchange.kernelbench import import_kernelbench
-from kernelblaster.problems.interchange.plain_forward import flat
+from kernelblaster.problems.interchange.kernelbench.evaluation_mode import evaluation_notes
+from kernelblaster.problems.interchange.kernelbench.importing import import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.plain_forward import flat
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import load_reference, run_model, tensor_specs
 
@@ -105,7 +105,7 @@ def test_a_module_whose_intermediate_values_are_large_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run: list[Problem] = []
-    monkeypatch.setattr("kernelblaster.problems.interchange.kernelbench.require_determinism", run.append)
+    monkeypatch.setattr("kernelblaster.problems.interchange.kernelbench.importing.require_determinism", run.append)
     pairs = "return (x[:, None] - x[None]).abs().sum((1, 2))"
     imported(tmp_path, text_of(pairs, head="FIXED = (200, 64)", given="torch.randn(*FIXED)"))
     assert run

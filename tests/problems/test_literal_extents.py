@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelblaster.problems.interchange.kernelbench import LARGE, import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.importing import import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.small_size import LARGE
 from kernelblaster.problems.problem import Precision, Problem
 from kernelblaster.problems.reference import load_reference, results, run_model, tensor_specs
 from kernelblaster.problems.undeclared_extents import undeclared_extents

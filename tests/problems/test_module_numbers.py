@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.interchange.kernelbench import import_kernelbench
-from kernelblaster.problems.interchange.module_numbers import number_of
+from kernelblaster.problems.interchange.kernelbench.importing import import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.module_numbers import number_of
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.reference import load_reference
 

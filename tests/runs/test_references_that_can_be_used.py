@@ -9,8 +9,8 @@ import pytest
 from kernelblaster import audit_problem, evaluate, optimize
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import MachineError
-from kernelblaster.problems.interchange.peak_memory import peak_bytes
 from kernelblaster.problems.loader import load_problem
+from kernelblaster.problems.peak_memory import peak_bytes
 from kernelblaster.problems.problem import Problem
 from kernelblaster.runs import references
 

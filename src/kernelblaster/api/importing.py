@@ -10,10 +10,12 @@ from pathlib import Path
 from shlex import quote
 
 from kernelblaster.errors import ProblemError, UsageError
-from kernelblaster.problems.interchange.checkout import checkout_modules, find_modules, same_number
-from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
 from kernelblaster.problems.interchange.flashinfer import is_trace_set, read_trace_set
-from kernelblaster.problems.interchange.kernelbench import FULL, import_kernelbench, size_notes
+from kernelblaster.problems.interchange.kernelbench.checkout import checkout_modules, find_modules, same_number
+from kernelblaster.problems.interchange.kernelbench.evaluation_mode import evaluation_notes
+from kernelblaster.problems.interchange.kernelbench.importing import import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.meta_run import FULL
+from kernelblaster.problems.interchange.kernelbench.small_size import size_notes
 from kernelblaster.problems.interchange.problem_files import (
     ImportedProblem,
     own_start,

@@ -14,8 +14,9 @@ from kernelblaster.config.sources import EffectiveConfig, Origin
 from kernelblaster.devices.base import Device
 from kernelblaster.errors import UsageError
 from kernelblaster.models.base import ChatModel
-from kernelblaster.problems.interchange.evaluation_mode import evaluation_notes
-from kernelblaster.problems.interchange.kernelbench import FULL, size_notes
+from kernelblaster.problems.interchange.kernelbench.evaluation_mode import evaluation_notes
+from kernelblaster.problems.interchange.kernelbench.meta_run import FULL
+from kernelblaster.problems.interchange.kernelbench.small_size import size_notes
 from kernelblaster.problems.problem import Problem
 from kernelblaster.records.summary import RunSummary
 from kernelblaster.registry import require_callable, require_offers

@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, ValidationError
 
 from kernelblaster.errors import UsageError
-from kernelblaster.problems.interchange.kernelbench import import_kernelbench
+from kernelblaster.problems.interchange.kernelbench.importing import import_kernelbench
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
 from kernelblaster.storage.atomic import write_atomically

@@ -33,7 +33,7 @@ def require_host_room(problem: Problem, size: str, work: str, times: float = 1.0
         work: what is done with it, for the message: "auditing".
         times: as much as one run of the reference takes.
     """
-    from kernelblaster.problems.interchange.peak_memory import peak_bytes
+    from kernelblaster.problems.peak_memory import peak_bytes
 
     try:
         specs, peak = tensor_specs(problem, size, problem.precisions[0]), peak_bytes(problem, size)

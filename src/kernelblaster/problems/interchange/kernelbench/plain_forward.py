@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import Template
 
-from kernelblaster.problems.interchange.module_text import unused
+from kernelblaster.problems.interchange.kernelbench.module_text import unused
 from kernelblaster.problems.problem import StandardWorkload
 
 _FLAT = Template("""def $flat(outputs):

@@ -9,7 +9,7 @@ from string import Template
 from typing import Any
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.interchange.module_text import ModuleText, unused
+from kernelblaster.problems.interchange.kernelbench.module_text import ModuleText, unused
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.reference import TORCH, Reference, blaming, load_reference
 

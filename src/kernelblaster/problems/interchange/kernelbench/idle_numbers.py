@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.interchange.module_text import ModuleText
+from kernelblaster.problems.interchange.kernelbench.module_text import ModuleText
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.reference import TORCH, load_reference
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from keyword import iskeyword
 from pathlib import Path
 
-from kernelblaster.problems.interchange.declared_sizes import SIZES
-from kernelblaster.problems.interchange.module_numbers import COLLECTIONS, number_of
-from kernelblaster.problems.interchange.module_text import FUNCTIONS, ModuleText, read_module, unused
+from kernelblaster.problems.interchange.kernelbench.declared_sizes import SIZES
+from kernelblaster.problems.interchange.kernelbench.module_numbers import COLLECTIONS, number_of
+from kernelblaster.problems.interchange.kernelbench.module_text import FUNCTIONS, ModuleText, read_module, unused
 from kernelblaster.problems.interchange.signature import TAKEN
 from kernelblaster.problems.python_source import parse_python
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.interchange.declared_sizes import declared_sizes
-from kernelblaster.problems.interchange.module_numbers import read_numbers
+from kernelblaster.problems.interchange.kernelbench.declared_sizes import declared_sizes
+from kernelblaster.problems.interchange.kernelbench.module_numbers import read_numbers
 from kernelblaster.problems.problem import StandardWorkload
 from kernelblaster.problems.python_source import parse_python
 

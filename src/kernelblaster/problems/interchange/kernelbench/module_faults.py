@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.interchange.module_text import ModuleText
+from kernelblaster.problems.interchange.kernelbench.module_text import ModuleText
 
 _LONGEST = 240
 """Characters of what torch says that are told."""

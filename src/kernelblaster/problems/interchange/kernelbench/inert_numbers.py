@@ -33,7 +33,7 @@ Results = tuple["torch.Tensor", ...]
 
 
 @dataclass(frozen=True)
-class _Literal:
+class _WrittenOut:
     """A whole number in the text, in bytes of its line."""
 
     line: int
@@ -90,7 +90,7 @@ class _Trial:
                 break
         return found
 
-    def enlarged(self, chosen: Mapping[str, int], literal: _Literal) -> dict[str, int] | None:
+    def enlarged(self, chosen: Mapping[str, int], literal: _WrittenOut) -> dict[str, int] | None:
         """With an extent above a literal that changes nothing, where it then does; None where there is none."""
         here, value = self._at(chosen), literal.value
         if here is None or not _is_inert(here, value, lambda other: self._at(chosen, (literal, other))):
@@ -105,7 +105,7 @@ class _Trial:
                 return larger
         return None
 
-    def literals(self, small: Mapping[str, int]) -> Iterator[_Literal]:
+    def literals(self, small: Mapping[str, int]) -> Iterator[_WrittenOut]:
         """Whole numbers in the text between what extents are in `small` and at the module's own size."""
         shrunk = [name for name in small if small[name] < self._full[name]]
         if not shrunk:
@@ -119,13 +119,13 @@ class _Trial:
             for node in ast.walk(statement):
                 match node:
                     case ast.Constant(value=int(value), end_col_offset=int(end)) if least <= value < most:
-                        yield _Literal(node.lineno, node.col_offset, end, value)
+                        yield _WrittenOut(node.lineno, node.col_offset, end, value)
 
-    def _at(self, extents: Mapping[str, int], changed: tuple[_Literal, int] | None = None) -> Results | None:
+    def _at(self, extents: Mapping[str, int], changed: tuple[_WrittenOut, int] | None = None) -> Results | None:
         """What the module gives; None where it does not run, or at too high a price."""
         return self._ran(tuple(extents.items()), changed)
 
-    def _run(self, extents: tuple[tuple[str, int], ...], changed: tuple[_Literal, int] | None) -> Results | None:
+    def _run(self, extents: tuple[tuple[str, int], ...], changed: tuple[_WrittenOut, int] | None) -> Results | None:
         sized = replace(self._problem, workloads={self._size: dict(extents)})
         if not self._affordable(sized):
             return None
@@ -166,7 +166,7 @@ def _differ(here: Results, other: Results) -> bool:
     return same_shapes and not all(map(torch.equal, here, other))
 
 
-def _replaced(text: str, literal: _Literal, value: int) -> str:
+def _replaced(text: str, literal: _WrittenOut, value: int) -> str:
     lines = text.encode().split(b"\n")
     line = lines[literal.line - 1]
     lines[literal.line - 1] = line[: literal.begin] + str(value).encode() + line[literal.end :]

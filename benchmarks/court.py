@@ -39,7 +39,7 @@ SEED = 20_260_801
 _JUDGING = ("evaluation", "devices", "sandbox", "problems", "cuda_source", "python_candidates")
 """Packages that decide a verdict."""
 _NOT_JUDGING = tuple(
-    Path("problems", name) for name in ("interchange", "families.py", "determinism.py", "peak_memory.py")
+    Path("problems", name) for name in ("interchange", "families.py", "sound_reference.py", "peak_memory.py")
 )
 """Of these, what makes problem directories of other forms, what tells a search which operations are alike, and what
 looks at a reference before any kernel of it is judged."""

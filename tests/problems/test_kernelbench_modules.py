@@ -105,7 +105,7 @@ def test_a_module_whose_intermediate_values_are_large_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run: list[Problem] = []
-    monkeypatch.setattr("kernelblaster.problems.interchange.kernelbench.importing.require_determinism", run.append)
+    monkeypatch.setattr("kernelblaster.problems.interchange.kernelbench.importing.require_sound_reference", run.append)
     pairs = "return (x[:, None] - x[None]).abs().sum((1, 2))"
     imported(tmp_path, text_of(pairs, head="FIXED = (200, 64)", given="torch.randn(*FIXED)"))
     assert run
@@ -418,3 +418,10 @@ def test_indices_that_are_not_declared_are_told(tmp_path: Path, forward: str, de
     assert len(notes) == len(told)
     assert all(f'"{name}": ("x"' in note for name, note in zip(told, notes, strict=True))
     assert tensor_specs(problem, "full", Precision.FP16)
+
+
+def test_no_declaration_is_told_where_none_can_hold(tmp_path: Path) -> None:
+    problem = imported(tmp_path, text_of("return (x > 0).long().sum((0, 1), keepdim=True)[None]"))
+    (note,) = evaluation_notes(problem, "full")
+    assert "output" in note
+    assert "INDICES" not in note

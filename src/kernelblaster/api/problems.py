@@ -178,9 +178,9 @@ def audit_problem(
     from kernelblaster.evaluation.correctness.input_store import InputStore
     from kernelblaster.evaluation.integrity.admission import admission_faults
     from kernelblaster.problems.audit import audit_problem as faults_of_the_reference
-    from kernelblaster.problems.determinism import require_determinism
     from kernelblaster.problems.notes import read_notes
     from kernelblaster.problems.shortcuts import find_shortcuts, resolved
+    from kernelblaster.problems.sound_reference import require_sound_reference
 
     found = load_problem(problem)
     if size is not None and size not in found.workloads:
@@ -188,7 +188,7 @@ def audit_problem(
         raise UsageError(f"{found.slug} declares no size {size}", hint=f"its sizes are {declared}")
     try:
         _refuse_without_room(found, size)
-        require_determinism(found)
+        require_sound_reference(found)
         faults = faults_of_the_reference(found, size)
         if faults:
             return faults

@@ -28,8 +28,8 @@ from kernelblaster.knowledge.base import KnowledgeBase
 from kernelblaster.knowledge.cores import known_kernel
 from kernelblaster.knowledge.decisions import Classification
 from kernelblaster.knowledge.store import KnowledgeStore, seed_path
-from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.sound_reference import require_sound_reference
 from kernelblaster.problems.start import read_start
 from kernelblaster.version import __version__
 
@@ -311,7 +311,7 @@ class SharedJudge:
 
     def _checked_start(self, problem: Problem) -> str:
         start = read_start(problem)
-        require_determinism(problem)
+        require_sound_reference(problem)
         require_sound_start(problem, self._judge.evaluate(problem, start, baseline=None, profile=False))
         return start
 

@@ -22,8 +22,8 @@ from kernelblaster.devices.failures import BuildFailure
 from kernelblaster.errors import DeviceError, DeviceMemoryFull, ProblemError
 from kernelblaster.evaluation.judge_version import judge_version
 from kernelblaster.evaluation.results import Evaluation
-from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.problem import Precision, Problem
+from kernelblaster.problems.sound_reference import require_sound_reference
 from kernelblaster.problems.start import read_start
 from kernelblaster.runs.check_records import (
     LOST,
@@ -241,7 +241,7 @@ def _outcome(item: CheckItem, judge: Evaluator, early: Mapping[str, float]) -> C
     found: Evaluation | None = None
     verdict = fault = hint = ""
     try:
-        require_determinism(item.problem)
+        require_sound_reference(item.problem)
         found = judge.evaluate(item.problem, item.source, profile=False)
     except (ProblemError, DeviceMemoryFull) as error:
         verdict = PROBLEM_FAULT if isinstance(error, ProblemError) else MEMORY_FULL

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from kernelblaster.errors import MachineError, ProblemError
 from kernelblaster.evaluation.inputs.scratch import free_host_memory, host_memory
-from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.problem import Problem, StandardWorkload
 from kernelblaster.problems.reference import tensor_specs
+from kernelblaster.problems.sound_reference import require_sound_reference
 from kernelblaster.runs.check_room import need_of
 
 
@@ -19,7 +19,7 @@ def require_usable_reference(problem: Problem) -> None:
     Raises ProblemError where it is random, MachineError where this host has not the memory to find that out.
     """
     require_host_room(problem, problem.cheap_workload, "running the reference of")
-    require_determinism(problem)
+    require_sound_reference(problem)
 
 
 def require_host_room(problem: Problem, size: str, work: str, times: float = 1.0) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelblaster.problems.problem import Precision, Problem, TensorRole
+from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
 from kernelblaster.problems.reference import TORCH, load_reference, tensor_specs
 
 _SHOWN = 3
@@ -32,17 +32,27 @@ def _index_notes(problem: Problem, size: str) -> Iterator[str]:
     """Of equal values another implementation may choose another, and is wrong unless it is known what was chosen."""
     specs = tensor_specs(problem, size, Precision.FP32)
     told = [
-        spec.name
+        spec
         for spec in specs
         if spec.role is TensorRole.OUTPUT and spec.dtype.label == "int64" and spec.name not in problem.indices
     ]
-    given = [spec.name for spec in specs if spec.role is TensorRole.INPUT]
-    if told and given:
-        form = ", ".join(f'"{name}": ("{given[0]}", 1)' for name in told)
-        yield (
-            f"judged exactly, of equal values too: {', '.join(told)}; outputs that hold indices into an input, "
-            f"along axis 1 for example, are declared at the file's top level: INDICES = {{{form}}}"
-        )
+    given = [spec for spec in specs if spec.role is TensorRole.INPUT]
+    if not told:
+        return
+    form = ", ".join(f'"{one.name}": {source}' for one in told if (source := _source(one, given)))
+    declared = f"; those that hold indices into an input are declared at the file's top level: INDICES = {{{form}}}"
+    yield f"judged exactly, of equal values too: {', '.join(one.name for one in told)}{declared if form else ''}"
+
+
+def _source(output: TensorSpec, given: Sequence[TensorSpec]) -> str:
+    """An input and an axis of it into which an output may point by its shape, as `INDICES` has it; else empty."""
+    shape = tuple(output.shape)
+    for one in given:
+        for axis in reversed(range(len(one.shape))):
+            others = (*one.shape[:axis], *one.shape[axis + 1 :])
+            if shape == others or (len(shape) == len(one.shape) and (*shape[:axis], *shape[axis + 1 :]) == others):
+                return f'("{one.name}", {axis})'
+    return ""
 
 
 def _dropped(layer: object) -> float:

@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError, was_interrupted
-from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.interchange.kernelbench.calling import in_order, require_order
 from kernelblaster.problems.interchange.kernelbench.declared_sizes import with_own_names
 from kernelblaster.problems.interchange.kernelbench.idle_numbers import without_idle_numbers
@@ -40,6 +39,7 @@ from kernelblaster.problems.interchange.signature import driver_source
 from kernelblaster.problems.loader import identify, load_problem
 from kernelblaster.problems.problem import OUTPUT, Precision, Problem
 from kernelblaster.problems.reference import TORCH, load_reference, results, tensor_specs
+from kernelblaster.problems.sound_reference import require_sound_reference
 from kernelblaster.problems.undeclared_extents import undeclared_extents
 from kernelblaster.storage.atomic import write_atomically
 from kernelblaster.storage.bounded_io import read_source
@@ -128,7 +128,7 @@ def _judged(problem: Problem) -> Problem:
     for size in problem.workloads:
         tensor_specs(problem, size, Precision.FP32)
     if is_affordable(problem):
-        require_determinism(problem)
+        require_sound_reference(problem)
     return problem
 
 

@@ -1,8 +1,11 @@
-"""Whether a module's outputs follow from its inputs, parameters and buffers, which are all that a kernel gets."""
+"""Whether a module's outputs follow from its inputs, parameters and buffers, which are all that a kernel gets.
+
+And whether those that are declared as indices are some.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernelblaster.errors import ProblemError
@@ -13,12 +16,12 @@ if TYPE_CHECKING:
     import torch
 
 
-def require_determinism(problem: Problem) -> None:
+def require_sound_reference(problem: Problem) -> None:
     """Run the module with real values at the cheap size; it has to be affordable there.
 
     A reference that gives something else every time leaves an error budget so wide that a kernel of zeros is in it.
     The module is made twice, and given the same parameters and buffers. Raises ProblemError where it gives something
-    else when it is called again, or when it is made again.
+    else when it is called again, or when it is made again, or an output that `INDICES` declares points nowhere.
     """
     import torch
 
@@ -32,6 +35,7 @@ def require_determinism(problem: Problem) -> None:
         expected, again, other = (
             _outputs(problem, model, given, seed) for seed, model in enumerate((first, first, second), start=2)
         )
+    _require_indices(problem, dict(zip(reference.input_names, given, strict=False)), expected)
     if not blaming(problem, lambda: _same(expected, again)):
         raise ProblemError(
             f"{problem.reference_path}: forward is random: it gives something else for the same inputs",
@@ -42,6 +46,21 @@ def require_determinism(problem: Problem) -> None:
             f"{problem.reference_path}: Model holds values drawn at random that are no parameter and in no state_dict",
             hint="make them parameters, or register_buffer without persistent=False: kernels get these",
         )
+
+
+def _require_indices(problem: Problem, given: Mapping[str, Any], outputs: Sequence[torch.Tensor]) -> None:
+    """Raise ProblemError where an output holds a number that is no index into the input that it is declared to be."""
+    for name, source in problem.indices.items():
+        indices, extents = outputs[problem.outputs.index(name)], given[source.tensor].shape
+        if not -len(extents) <= source.axis < len(extents) or not indices.numel():
+            continue  # whose shapes do not fit, which is told where those are compared
+        extent = extents[source.axis]
+        if not 0 <= int(indices.min()) <= int(indices.max()) < extent:
+            raise ProblemError(
+                f"{problem.reference_path}: INDICES declares {name} as indices into {source.tensor} along axis "
+                f"{source.axis}, whose extent is {extent}, and it holds {int(indices.max())}",
+                hint="leave it out of INDICES where it points into no input",
+            )
 
 
 def _outputs(problem: Problem, model: torch.nn.Module, given: Sequence[Any], seed: int) -> tuple[torch.Tensor, ...]:

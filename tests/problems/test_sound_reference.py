@@ -12,9 +12,9 @@ from kernelblaster import list_problems
 from kernelblaster.api.problems import audit_problem
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import ProblemError
-from kernelblaster.problems.determinism import require_determinism
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
+from kernelblaster.problems.sound_reference import require_sound_reference
 from kernelblaster.runs.preparation import check_problems
 from kernelblaster.runs.problem_checks import CheckPlan
 from kernelblaster.runs.problem_checks import check_problems as check_starts
@@ -63,10 +63,24 @@ def test_its_start_is_never_correct(random_problem: Problem, tmp_path: Path) -> 
 
 
 def test_what_always_gives_the_same_is_taken(tmp_path: Path) -> None:
-    require_determinism(load_problem(write_problem(tmp_path / "1_Square")))
+    require_sound_reference(load_problem(write_problem(tmp_path / "1_Square")))
 
 
 @pytest.mark.parametrize("number", [3, 23, 45, 66, 88])
 def test_shipped_references_always_give_the_same(number: int) -> None:
     for problem in list_problems("level1,level2", str(number)):
-        require_determinism(problem)
+        require_sound_reference(problem)
+
+
+@pytest.mark.parametrize(("most", "sound"), [(37, True), (38, False)])
+def test_indices_that_point_nowhere_are_refused(tmp_path: Path, most: int, sound: bool) -> None:
+    returned = f"return ((1 + x.argmax(0, keepdim=True)) * 0 + {most} - 1)"
+    reference = REFERENCE.replace('return SCALARS["factor"] * x * x', returned) + 'INDICES = {"output": ("x", 0)}\n'
+    problem = load_problem(write_problem(tmp_path / "1_Index", reference=reference))
+    if sound:
+        require_sound_reference(problem)
+    else:
+        with pytest.raises(ProblemError) as caught:
+            require_sound_reference(problem)
+        assert "INDICES" in caught.value.message
+        assert caught.value.hint

@@ -8,6 +8,7 @@ import pytest
 
 from kernelblaster import RunConfig, optimize
 from kernelblaster.errors import UsageError
+from kernelblaster.problems.interchange import problem_files
 from kernelblaster.problems.problem import Problem
 from kernelblaster.runs import module_problems
 from kernelblaster.runs.module_problems import problem_of_module
@@ -101,15 +102,15 @@ def test_files_of_which_nothing_is_known_are_taken_over_where_they_are_as_they_w
 def test_a_kill_while_files_are_written_leaves_no_edit(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(source)
     source.write_text(MODULE.replace("* 7", "* 8"))
-    write = module_problems.write_atomically
+    write = problem_files.write_atomically
 
     def killed(path: Path, content: str | bytes) -> None:
-        if path.name != module_problems.SOURCE:
+        if path.name == "reference.py":
             raise KeyboardInterrupt
         write(path, content)
 
     with monkeypatch.context() as patched:
-        patched.setattr(module_problems, "write_atomically", killed)
+        patched.setattr(problem_files, "write_atomically", killed)
         with pytest.raises(KeyboardInterrupt):
             made(source)
     source.write_text(MODULE.replace("* 7", "* 9"))

@@ -1,7 +1,6 @@
 """Problems that a run makes of KernelBench files: each source has a directory, and nothing that was edited is lost.
 
-`source.json` beside the files of such a problem tells what they were made of, and every text that was ever made: so an
-edit can be told from what another version of the source has left.
+`source.json` beside the files of such a problem tells what they were made of.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from kernelblaster.errors import UsageError
 from kernelblaster.problems.interchange.kernelbench.importing import import_kernelbench
+from kernelblaster.problems.interchange.problem_files import edited_files, write_files
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.problem import Problem
 from kernelblaster.storage.atomic import write_atomically
@@ -32,8 +32,6 @@ class MadeOf(BaseModel):
     source: Path
     sha256: str
     """Of the source as it was last."""
-    files: dict[str, list[str]] = {}
-    """File -> SHA-256 of each text that was made for it."""
 
     def is_of(self, source: Path, sha256: str) -> bool:
         """Whether it is the same file, changed or not, or a copy of it."""
@@ -47,38 +45,22 @@ def problem_of_module(source: Path, parent: Path) -> Problem:
     """
     with tempfile.TemporaryDirectory() as room:
         made = import_kernelbench(source, Path(room))
-        files = {path.name: path.read_bytes() for path in (made.reference_path, made.driver_path)}
+        files = {path.name: path.read_text(encoding="utf-8") for path in (made.reference_path, made.driver_path)}
         name = made.directory.name
-    sha256 = _digest(source.read_bytes())
+    told = MadeOf(source=source.resolve(), sha256=_digest(source.read_bytes()))
     directory = parent.resolve() / name
     known = _made_of(directory)
-    if known is not None and not known.is_of(source.resolve(), sha256):
-        directory = directory.with_name(f"{name}-{_digest(str(source.resolve()).encode())[:_DIGITS]}")
-        known = _made_of(directory)
-    before = known.files if known else {}
-    _refuse_edited(source, directory, files, before)
-    texts = {file: list(dict.fromkeys([*before.get(file, []), _digest(text)])) for file, text in files.items()}
-    told = MadeOf(source=source.resolve(), sha256=sha256, files=texts)
-    # Told before they are written: after a kill in between nothing looks edited.
-    write_atomically(directory / SOURCE, told.model_dump_json(indent=1))
-    for file, text in files.items():
-        write_atomically(directory / file, text)
-    return load_problem(directory)
-
-
-def _refuse_edited(source: Path, directory: Path, files: dict[str, bytes], before: dict[str, list[str]]) -> None:
-    """Raise UsageError for a file that is neither what would be made nor what was made before."""
-    edited = [
-        name
-        for name, content in files.items()
-        if (directory / name).exists()
-        and _digest((directory / name).read_bytes()) not in (_digest(content), *before.get(name, []))
-    ]
+    if known is not None and not known.is_of(told.source, told.sha256):
+        directory = directory.with_name(f"{name}-{_digest(str(told.source).encode())[:_DIGITS]}")
+    edited = edited_files(directory, files)
     if edited:
         raise UsageError(
             f"{directory} holds {', '.join(edited)}, which was not made of {source} like that",
             hint=f"--problem-dir {quote(str(directory))} searches what was edited; remove it to have it made again",
         )
+    write_atomically(directory / SOURCE, told.model_dump_json(indent=1))
+    write_files(directory, files)
+    return load_problem(directory)
 
 
 def _made_of(directory: Path) -> MadeOf | None:

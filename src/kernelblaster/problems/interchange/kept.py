@@ -2,7 +2,7 @@
 
     exchange/definition.json, workloads.jsonl, solutions.jsonl, traces.jsonl, reference.py, blobs
     exchange/solution_files.json    solution -> the file that it came in, where each had one of its own
-    exchange/written.json           file of the problem -> SHA-256 of what the import wrote
+    exchange/written.json           file of the problem -> SHA-256 of what the import wrote there
 
 Export gives it back; another import tells from what was written whether it was edited since. Of a module of KernelBench
 there is that alone.
@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -33,9 +34,10 @@ from kernelblaster.problems.interchange.trace import Trace
 from kernelblaster.problems.solution import Solution
 from kernelblaster.storage.atomic import write_atomically
 
+Value = TypeVar("Value")
 KEPT = "exchange"
 _DEFINITION, _REFERENCE, _FILES, _WRITTEN = "definition.json", "reference.py", "solution_files.json", "written.json"
-_FILE_NAMES = TypeAdapter(dict[str, str])
+_FILE_NAMES, _DIGESTS = TypeAdapter(dict[str, str]), TypeAdapter(dict[str, list[str]])
 
 
 def is_imported(directory: Path) -> bool:
@@ -61,16 +63,21 @@ def keep(bundle: ProblemBundle, directory: Path) -> None:
         shutil.copyfile(path, place / blob)
 
 
-def keep_written(directory: Path, files: Mapping[str, str]) -> None:
-    """Record what an import wrote into a problem directory."""
-    digests = {name: _digest(text.encode()) for name, text in files.items()}
+def keep_written(directory: Path, files: Mapping[str, str], *, beside_earlier: bool = False) -> None:
+    """Record what an import writes into a problem directory, in place of what was recorded, or beside it."""
+    earlier = _written(directory) if beside_earlier else {}
+    digests = {name: [*earlier.get(name, []), _digest(text.encode())] for name, text in files.items()}
     write_atomically(directory / KEPT / _WRITTEN, json.dumps(digests, indent=1) + "\n")
 
 
 def is_as_written(path: Path) -> bool | None:
     """Whether a file of a problem is what an import wrote; None where no import has told. Raises ProblemError."""
-    written = _file_names(path.parent / KEPT / _WRITTEN)
-    return _digest(path.read_bytes()) == written[path.name] if path.name in written else None
+    written = _written(path.parent)
+    return _digest(path.read_bytes()) in written[path.name] if path.name in written else None
+
+
+def _written(directory: Path) -> dict[str, list[str]]:
+    return _read(directory / KEPT / _WRITTEN, _DIGESTS)
 
 
 def _digest(content: bytes) -> str:
@@ -87,13 +94,13 @@ def read_kept(directory: Path) -> ProblemBundle:
         solutions=read_lines(place / "solutions.jsonl", Solution),
         traces=read_lines(place / "traces.jsonl", Trace),
         reference_text=reference.read_text(encoding="utf-8") if reference.is_file() else None,
-        solution_files=_file_names(place / _FILES),
+        solution_files=_read(place / _FILES, _FILE_NAMES),
     )
     return replace(bundle, blobs=dict(find_blobs(place, bundle.blob_paths())))
 
 
-def _file_names(path: Path) -> dict[str, str]:
+def _read(path: Path, kind: TypeAdapter[dict[str, Value]]) -> dict[str, Value]:
     try:
-        return _FILE_NAMES.validate_json(path.read_bytes()) if path.exists() else {}
+        return kind.validate_json(path.read_bytes()) if path.exists() else {}
     except (OSError, ValidationError) as error:
         raise ProblemError(f"{path} cannot be read", hint="import the problem again, or remove the file") from error

@@ -94,6 +94,7 @@ def _make(bundle: ProblemBundle) -> _Made:
 
 def write_files(directory: Path, files: Mapping[str, str]) -> None:
     """Write the files of a problem, and what they are, so that another import knows them."""
+    keep_written(directory, files, beside_earlier=True)  # ended here, no file looks edited
     for name, text in files.items():
         write_atomically(directory / name, text)
     keep_written(directory, files)
@@ -104,15 +105,20 @@ def own_start(directory: Path) -> str | None:
     return INIT if (directory / INIT).exists() else None
 
 
-def refuse_edited(directory: Path, files: Mapping[str, str]) -> None:
-    """Raise ProblemError for a file that is neither what would be written nor what the import before this one wrote."""
+def edited_files(directory: Path, files: Mapping[str, str]) -> list[str]:
+    """Names of files that are neither what would be written nor what was written before. Raises ProblemError."""
     differing = [name for name, text in files.items() if _differs(directory / name, text)]
     differing = [name for name in differing if not is_as_written(directory / name)]
     if not differing:
-        return
+        return []
     # Releases that kept no record of what they wrote made the same of the same.
     before = _make(read_kept(directory)).files if is_imported(directory) else {}
-    edited = [name for name in differing if name not in before or _differs(directory / name, before[name])]
+    return [name for name in differing if name not in before or _differs(directory / name, before[name])]
+
+
+def refuse_edited(directory: Path, files: Mapping[str, str]) -> None:
+    """Raise ProblemError for a file that is neither what would be written nor what the import before this one wrote."""
+    edited = edited_files(directory, files)
     if edited:
         raise ProblemError(
             f"{directory} holds {', '.join(edited)}, which no import has written like that",

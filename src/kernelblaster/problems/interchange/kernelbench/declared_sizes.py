@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from kernelblaster.errors import ProblemError
+from kernelblaster.problems.interchange.kernelbench.text_edits import Piece, with_pieces
 from kernelblaster.problems.python_source import parse_python
 
 SIZES = "SIZES"
@@ -80,12 +81,8 @@ def _renamed(source: Path, text: str, tree: ast.Module, name: str) -> str:
     other = f"{name}_"
     while other in taken:
         other += "_"
-    lines = text.encode().split(b"\n")
     places = [(node.lineno, node.col_offset) for node in ast.walk(tree) if _is_name(node, name)]
-    for line, column in sorted(places, reverse=True):
-        before = lines[line - 1]
-        lines[line - 1] = before[:column] + other.encode() + before[column + len(name) :]
-    return b"\n".join(lines).decode()
+    return with_pieces(text, {Piece(line, column, column + len(name)): other for line, column in places})
 
 
 def _is_name(node: ast.AST, name: str) -> TypeGuard[ast.Name]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kernelblaster.errors import ProblemError
+from kernelblaster.problems.interchange.kernelbench.meta_run import FULL, inputs_for_shapes
 from kernelblaster.problems.interchange.kernelbench.module_text import ModuleText
-from kernelblaster.problems.problem import Problem, StandardWorkload
-from kernelblaster.problems.reference import TORCH, load_reference
-
-_FULL = StandardWorkload.FULL
+from kernelblaster.problems.problem import Problem
 
 
 def without_idle_numbers(module: ModuleText, draft: Problem) -> ModuleText:
@@ -32,10 +29,10 @@ def _shapes_follow(draft: Problem, name: str) -> bool:
 
 def _others(draft: Problem, name: str) -> Iterator[Problem]:
     """The problem with other values of a number."""
-    extents = draft.workloads[_FULL]
+    extents = draft.workloads[FULL]
     if name in extents:
         for extent in (extents[name] + 1, 2 * extents[name], extents[name] // 2):
-            yield replace(draft, workloads={_FULL: {**extents, name: extent}})
+            yield replace(draft, workloads={FULL: {**extents, name: extent}})
     else:
         for factor in (2.0, 0.5):
             yield replace(draft, scalars={**draft.scalars, name: factor * draft.scalars[name]})
@@ -46,11 +43,7 @@ def _shapes(problem: Problem) -> list[object] | None:
     import torch
     from torch.utils._pytree import tree_leaves
 
-    from kernelblaster.problems.shape_only import shapes_only
-
-    try:
-        with TORCH, shapes_only():
-            given = load_reference(problem).inputs(_FULL)
-    except ProblemError:
+    given = inputs_for_shapes(problem)
+    if given is None:
         return None
     return [tuple(one.shape) if isinstance(one, torch.Tensor) else one for one in tree_leaves(given)]

@@ -24,6 +24,7 @@ from kernelblaster.problems.interchange.kernelbench.meta_run import (
     FULL,
     MetaRun,
     ModuleTensors,
+    inputs_for_shapes,
     require_passable,
     run_for_shapes,
     shapes_of,
@@ -38,7 +39,7 @@ from kernelblaster.problems.interchange.kernelbench.whole_torch import import_to
 from kernelblaster.problems.interchange.signature import driver_source
 from kernelblaster.problems.loader import identify, load_problem
 from kernelblaster.problems.problem import OUTPUT, Precision, Problem
-from kernelblaster.problems.reference import TORCH, load_reference, results, tensor_specs
+from kernelblaster.problems.reference import TORCH, results, tensor_specs
 from kernelblaster.problems.sound_reference import require_sound_reference
 from kernelblaster.problems.undeclared_extents import undeclared_extents
 from kernelblaster.storage.atomic import write_atomically
@@ -180,17 +181,11 @@ def _keeps_fp32(run: MetaRun) -> bool:
 
 def _given_at_other_sizes(problem: Problem) -> Iterator[list[object]]:
     """What `get_inputs` gives where one number is larger; some modules do not draw their inputs with all of them."""
-    from kernelblaster.problems.shape_only import shapes_only
-
     for name, extent in problem.workloads[FULL].items():
         for other in (extent + 1, 2 * extent):
-            sized = replace(problem, workloads={FULL: {**problem.workloads[FULL], name: other}})
-            try:
-                with TORCH, shapes_only():
-                    given = load_reference(sized).inputs(FULL)
-            except ProblemError:
-                continue
-            yield given
+            given = inputs_for_shapes(replace(problem, workloads={FULL: {**problem.workloads[FULL], name: other}}))
+            if given is not None:
+                yield given
 
 
 def _with_numbers(source: Path, module: ModuleText, tensors: ModuleTensors, outputs: Iterable[str]) -> ModuleText:

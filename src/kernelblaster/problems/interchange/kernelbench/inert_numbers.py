@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from kernelblaster.errors import ProblemError
 from kernelblaster.problems.interchange.kernelbench.module_files import write_reference
+from kernelblaster.problems.interchange.kernelbench.text_edits import Piece, with_pieces
 from kernelblaster.problems.problem import Problem
 from kernelblaster.problems.python_source import parse_python
 from kernelblaster.problems.reference import results
@@ -34,11 +35,9 @@ Results = tuple["torch.Tensor", ...]
 
 @dataclass(frozen=True)
 class _WrittenOut:
-    """A whole number in the text, in bytes of its line."""
+    """A whole number in the text."""
 
-    line: int
-    begin: int
-    end: int
+    piece: Piece
     value: int
 
 
@@ -119,7 +118,7 @@ class _Trial:
             for node in ast.walk(statement):
                 match node:
                     case ast.Constant(value=int(value), end_col_offset=int(end)) if least <= value < most:
-                        yield _WrittenOut(node.lineno, node.col_offset, end, value)
+                        yield _WrittenOut(Piece(node.lineno, node.col_offset, end), value)
 
     def _at(self, extents: Mapping[str, int], changed: tuple[_WrittenOut, int] | None = None) -> Results | None:
         """What the module gives; None where it does not run, or at too high a price."""
@@ -127,14 +126,16 @@ class _Trial:
 
     def _run(self, extents: tuple[tuple[str, int], ...], changed: tuple[_WrittenOut, int] | None) -> Results | None:
         sized = replace(self._problem, workloads={self._size: dict(extents)})
-        if not self._affordable(sized):
+        # What a size costs is asked once, and not for every number in the place of a literal.
+        if not self._affordable(sized) if changed is None else self._ran(extents, None) is None:
             return None
         try:
             if changed is None:
                 return results(sized)
             with tempfile.TemporaryDirectory() as place:
                 other = replace(sized, directory=Path(place))
-                write_reference(other, _replaced(self._text, *changed))
+                literal, value = changed
+                write_reference(other, with_pieces(self._text, {literal.piece: str(value)}))
                 return results(other)
         except ProblemError:
             return None
@@ -164,10 +165,3 @@ def _differ(here: Results, other: Results) -> bool:
 
     same_shapes = [one.shape for one in here] == [one.shape for one in other]
     return same_shapes and not all(map(torch.equal, here, other))
-
-
-def _replaced(text: str, literal: _WrittenOut, value: int) -> str:
-    lines = text.encode().split(b"\n")
-    line = lines[literal.line - 1]
-    lines[literal.line - 1] = line[: literal.begin] + str(value).encode() + line[literal.end :]
-    return b"\n".join(lines).decode()

@@ -20,6 +20,7 @@ from pathlib import Path
 from kernelblaster.problems.interchange.kernelbench.declared_sizes import SIZES
 from kernelblaster.problems.interchange.kernelbench.module_numbers import COLLECTIONS, number_of
 from kernelblaster.problems.interchange.kernelbench.module_text import FUNCTIONS, ModuleText, read_module, unused
+from kernelblaster.problems.interchange.kernelbench.text_edits import Piece, with_pieces
 from kernelblaster.problems.interchange.signature import TAKEN
 from kernelblaster.problems.python_source import parse_python
 
@@ -57,11 +58,9 @@ Run = Callable[[ModuleText, Mapping[str, int]], Shapes | None]
 
 @dataclass(frozen=True)
 class _Literal:
-    """A whole number that is written out, in bytes of its line, and what it is called where no axis follows it."""
+    """A whole number that is written out, and what it is called where no axis follows it."""
 
-    line: int
-    begin: int
-    end: int
+    piece: Piece
     value: int
     called: str
 
@@ -201,7 +200,7 @@ def _within(node: ast.AST, called: str) -> Iterator[_Literal]:
     if number is not None:
         assert isinstance(node, ast.expr)
         if isinstance(number, int) and number > 1 and node.lineno == node.end_lineno and node.end_col_offset:
-            yield _Literal(node.lineno, node.col_offset, node.end_col_offset, number, called)
+            yield _Literal(Piece(node.lineno, node.col_offset, node.end_col_offset), number, called)
     elif not isinstance(node, ast.BinOp | ast.UnaryOp | ast.Subscript | ast.JoinedStr | ast.Compare | ast.Lambda):
         for child in ast.iter_child_nodes(node):
             yield from _within(child, called)
@@ -240,14 +239,9 @@ def _first_statement(tree: ast.Module) -> ast.stmt | None:
 
 def _rewritten(text: str, tree: ast.Module, named: Mapping[_Literal, str], own: Mapping[str, int]) -> str:
     """The text with names in the place of literals, on the lines that it had; names that are its own are defined."""
-    lines = text.encode().split(b"\n")
-    for literal in sorted(named, key=lambda one: (-one.line, -one.begin)):
-        line = lines[literal.line - 1]
-        lines[literal.line - 1] = line[: literal.begin] + named[literal].encode() + line[literal.end :]
     first = _first_statement(tree)
     assert first is not None
     values = {name: literal.value for literal, name in named.items() if name not in own}
-    line = lines[first.lineno - 1]
-    defined = "".join(f"{name} = {value}; " for name, value in values.items()).encode()
-    lines[first.lineno - 1] = line[: first.col_offset] + defined + line[first.col_offset :]
-    return b"\n".join(lines).decode()
+    before_first = Piece(first.lineno, first.col_offset, first.col_offset)
+    defined = "".join(f"{name} = {value}; " for name, value in values.items())
+    return with_pieces(text, {before_first: defined} | {literal.piece: name for literal, name in named.items()})

@@ -64,6 +64,17 @@ def run_for_shapes(problem: Problem) -> MetaRun:
     return MetaRun(reference, model, named, returned, counter.get_total_flops())
 
 
+def inputs_for_shapes(problem: Problem) -> list[object] | None:
+    """What `get_inputs` gives at `FULL` on the meta device; None where inputs cannot be drawn."""
+    from kernelblaster.problems.shape_only import shapes_only
+
+    try:
+        with TORCH, shapes_only():
+            return load_reference(problem).inputs(FULL)
+    except ProblemError:
+        return None
+
+
 def shapes_of(run: MetaRun) -> Shapes:
     """Of all tensors that cross the launcher."""
     import torch

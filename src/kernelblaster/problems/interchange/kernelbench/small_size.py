@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from kernelblaster.errors import ProblemError
@@ -62,18 +63,13 @@ def size_notes(problem: Problem) -> Iterator[str]:
     )
 
 
-def is_affordable(problem: Problem) -> bool:
-    """Whether the cheap size may be run here, and not for its shapes alone."""
+def is_affordable(problem: Problem, most: float = AFFORDABLE) -> bool:
+    """Whether the cheap size may be run here, and not for its shapes alone; `most`: times what is cheap to check."""
     from kernelblaster.problems.peak_memory import peak_bytes
 
     size = problem.cheap_workload
     cost = cost_of(problem, problem.workloads[size])
-    return cost is not None and cost <= AFFORDABLE and peak_bytes(problem, size) <= AFFORDABLE_BYTES
-
-
-def _may_be_small(problem: Problem) -> bool:
-    cost = cost_of(problem, problem.workloads[FULL])
-    return cost is not None and cost <= LARGE and is_affordable(problem)
+    return cost is not None and cost <= most and peak_bytes(problem, size) <= AFFORDABLE_BYTES
 
 
 def _halved_once(problem: Problem, name: str, cost: float) -> str:
@@ -98,7 +94,7 @@ def _smaller(problem: Problem, text: str) -> dict[str, int] | None:
         odd = {**chosen, name: chosen[name] | 1}
         if chosen[name] >= LEAST and odd != chosen and full[name] != chosen[name] and cost_of(problem, odd) is not None:
             chosen = odd
-    return with_effects(problem, text, chosen, _may_be_small)
+    return with_effects(problem, text, chosen, partial(is_affordable, most=LARGE))
 
 
 def _halved(problem: Problem, chosen: dict[str, int], least: int) -> tuple[dict[str, int], float | None]:

@@ -86,11 +86,12 @@ def test_bounds_of_records_are_computed_anew_and_nothing_else(tmp_path: Path) ->
     assert refresh(path, CheckRecord, {str(RELU.id): RELU}) == 0
 
 
-def test_of_what_was_chosen_twice_the_faster_is_listed() -> None:
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+def test_of_what_was_chosen_twice_the_faster_is_listed(precision: str) -> None:
     folder = data_dir() / "baselines" / "h200"
-    listed = read_times([folder / "fp16.jsonl"])
+    listed = read_times([folder / f"{precision}.jsonl"])
     mode = TorchMode.MAX_AUTOTUNE
-    slower = read_times([folder / "choices" / "fp16.jsonl"])
+    slower = read_times([folder / "choices" / f"{precision}.jsonl"])
     assert slower
     for key, row in slower.items():
         assert listed[key].digest == row.digest

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from budget_support import reduced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from kernelblaster.evaluation.correctness.input_store import InputSet, InputStor
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution
 from kernelblaster.evaluation.inputs.keys import InputKey
-from kernelblaster.evaluation.inputs.tensors import read_tensor, write_tensor
+from kernelblaster.evaluation.inputs.tensors import read_tensor, storage_dtype, write_tensor
 from kernelblaster.evaluation.integrity.admission import admission_faults
 from kernelblaster.evaluation.integrity.candidate_rules import CandidateRules
 from kernelblaster.evaluation.results import Verdict
@@ -128,6 +129,24 @@ def test_a_wide_output_is_held_to_its_own_type(drawn: InputSet) -> None:
     expected = drawn.expected["mean"]
     assert not would_be_refused(expected, mean.double(), 2.0, ACCUMULATION)
     assert would_be_refused(expected, mean.half().double(), 2.0, ACCUMULATION)
+
+
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16])
+def test_what_a_module_leaves_in_fp32_is_held_against_what_a_kernel_stores(
+    store: InputStore, tmp_path: Path, precision: Precision
+) -> None:
+    softmax = reduced("level1/023_Softmax", tmp_path)
+    text, plainly = softmax.reference_path.read_text(), "torch.softmax(x, dim=1)"
+    assert text.count(plainly) == 1
+    softmax.reference_path.write_text(text.replace(plainly, "torch.softmax(x, dim=1, dtype=torch.float32)"))
+    eps = torch.finfo(storage_dtype(precision)).eps
+    with store.use(InputKey(softmax, precision, "small", (Distribution.DECLARED,), seed=3)) as lent:
+        (expected,) = lent.expected.tensors
+        right = expected.values.to(storage_dtype(precision)).double()
+        assert not would_be_refused(expected, right, 2.0, ACCUMULATION)
+        assert would_be_refused(expected, right * (1 + 8 * eps), 2.0, ACCUMULATION)
+        write_tensor(tmp_path / "output.bin", right.to(storage_dtype(precision)))
+        assert compare_output(tmp_path / "output.bin", expected, 2.0, ACCUMULATION, 0xFF).passed
 
 
 @pytest.mark.parametrize("drawn", ["masked_cumsum"], indirect=True)

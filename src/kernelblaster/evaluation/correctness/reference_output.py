@@ -103,15 +103,20 @@ def solve(
             references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
         plain = cache(lambda kind, rounding: _plain(drawn, kind, device, rounding, moved=kind is exact))
+
+        def stored(place: int, rounding: int) -> torch.Tensor:
+            # A module may leave in float32 what a kernel stores in 16 bits: a softmax that asks for it does.
+            spec = outputs[place]
+            return plain(_plain_dtype(spec, precision), rounding)[place].to(TORCH_DTYPES[spec.dtype])
+
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
                 tensors.append(_exact_tensor(drawn, spec, references[place]))
                 continue
-            kind = _plain_dtype(spec, precision)
-            scale = ErrorScale.measure(references[place], plain(kind, 0)[place], spec, losses)
+            scale = ErrorScale.measure(references[place], stored(place, 0), spec, losses)
             for rounding in range(1, _roundings(drawn, spec)):
-                again = plain(kind, rounding)[place]
+                again = stored(place, rounding)
                 scale = scale.with_errors_of(ErrorScale.measure(references[place], again, spec, losses))
             values = references[place].to(_kept_dtype(spec, exact))
             whole = ReferenceTensor(spec, values, scale)

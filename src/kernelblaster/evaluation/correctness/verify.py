@@ -52,6 +52,10 @@ class Verification:
         """Record why the candidate is not correct."""
         self.verdict, self.reason, self.log = verdict, reason, log
 
+    def fail(self, failure: RunFailure, key: InputKey) -> None:
+        """Record that a call ended the candidate's process, or did not end, on an input set of `key`'s size."""
+        self.refuse(Verdict(failure.kind.value), f"size {key.workload}: {failure.reason}", failure.log)
+
 
 @dataclass(frozen=True)
 class Verifier:
@@ -98,7 +102,7 @@ class Verifier:
                     break
         except RunFailure as failure:
             if found.verdict is Verdict.CORRECT:  # else it was counted on, and is refused already
-                found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+                found.fail(failure, keys[0])
         process.end()
         return found
 
@@ -108,7 +112,7 @@ class Verifier:
         try:
             self._first(found, pair.candidate(), pair.workspace, pair.drawn)
         except RunFailure as failure:
-            found.refuse(Verdict(failure.kind.value), failure.reason, failure.log)
+            found.fail(failure, pair.drawn.key)
         return found
 
     def check_timed(self, base: InputSet, calls: Sequence[KeptCall]) -> Verification:

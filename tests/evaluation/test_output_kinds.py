@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from kernelblaster.problems.problem import IndexSource, Precision, Problem, Tens
 from kernelblaster.problems.reference import tensor_specs
 
 PROBLEMS = Path(__file__).parents[1] / "fixtures" / "problems"
-NAMES = ("argmax", "layer_norm_statistics", "masked_cumsum", "top2")
+NAMES = ("argmax", "layer_norm_statistics", "masked_cumsum", "quantize", "top2")
 
 
 def problem(name: str) -> Problem:
@@ -149,6 +150,39 @@ def test_what_a_module_leaves_in_fp32_is_held_against_what_a_kernel_stores(
         assert compare_output(tmp_path / "output.bin", expected, 2.0, ACCUMULATION, 0xFF).passed
 
 
+@pytest.mark.parametrize("precision", Precision)
+def test_what_fp32_rounds_to_the_other_neighbour_is_as_good(store: InputStore, precision: Precision) -> None:
+    """Of two million quantised values some are within fp32's roundings of half way, in 16 bits many exactly there."""
+    with store.use(InputKey(problem("quantize"), precision, "large", (Distribution.DECLARED,), seed=3)) as lent:
+        (expected,) = lent.expected.tensors
+        x = given_to(lent, "x").float()
+    largest = x.abs().amax(dim=1, keepdim=True)
+    multiplied, divided = (torch.round(x * (127 / largest)), torch.round(x / (largest / 127)))
+    assert not torch.equal(multiplied, divided)
+    for rounded in (multiplied, divided, expected.values):
+        assert not would_be_refused(expected, rounded.to(torch.int8), 2.0, ACCUMULATION)
+    off = expected.values.clone()
+    off[5, 7] += 1
+    for wrong in (torch.trunc(x * (127 / largest)), torch.floor(x * (127 / largest) + 0.5 + 1e-3), off):
+        assert would_be_refused(expected, wrong.to(torch.int8), 2.0, ACCUMULATION)
+
+
+def test_what_is_exactly_half_way_goes_to_the_even_neighbour(store: InputStore, tmp_path: Path) -> None:
+    directory = shutil.copytree(PROBLEMS / "quantize", tmp_path / "quantize")
+    reference = (directory / "reference.py").read_text()
+    scale, rounded = (line for line in reference.splitlines() if "scale =" in line or "x / scale" in line)
+    (directory / "reference.py").write_text(
+        reference.replace(scale, "        steps = torch.round(x.float() * 2) / 2").replace(
+            rounded, "        return torch.round(steps / 4 + steps * 0.75).to(torch.int8)"
+        )
+    )
+    with store.use(InputKey(load_problem(directory), Precision.FP32, "small", (Distribution.DECLARED,), 3)) as lent:
+        (expected,) = lent.expected.tensors
+        steps = torch.round(given_to(lent, "x") * 2) / 2
+    assert not would_be_refused(expected, torch.round(steps).to(torch.int8), 2.0, ACCUMULATION)
+    assert would_be_refused(expected, torch.floor(steps + 0.5).to(torch.int8), 2.0, ACCUMULATION)
+
+
 @pytest.mark.parametrize("drawn", ["masked_cumsum"], indirect=True)
 def test_flags_are_rotated_and_stay_what_they_are(drawn: InputSet) -> None:
     assert drawn.perturbation_kinds == {"x": PerturbationKind.SHIFT, "mask": PerturbationKind.ROTATE}
@@ -169,6 +203,7 @@ WRONG = {
     ),
     "the mask is ignored": ("masked_cumsum", "if (mask[i]) ", "", "output"),
     "the second index is the first": ("top2", "indices[2 * row + 1] = next", "indices[2 * row + 1] = at", "indices"),
+    "what is half way goes to zero": ("quantize", "rintf(", "truncf(", "output"),
     "the index is off by one": ("argmax", "= place;\n}", "= place + 1;\n}", "output"),
 }  # fmt: skip
 

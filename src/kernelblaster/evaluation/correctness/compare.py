@@ -17,9 +17,8 @@ import torch
 from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.correctness.error_budget import Budget, SharedError
 from kernelblaster.evaluation.correctness.error_scale import CHUNK_ELEMENTS, fits
-from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.pieces import Pieces
-from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor
+from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor, Ties
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, spans, stored_spans
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorSpec
@@ -202,16 +201,16 @@ def _compare_on(
 
 
 def compare_exact(
-    path: Path, reference: torch.Tensor, spec: TensorSpec, poison: int, ties: IndexTies | None = None
+    path: Path, reference: torch.Tensor, spec: TensorSpec, poison: int, ties: Ties | None = None
 ) -> Findings:
-    """Compare an output of integers or flags, which must be equal, or as good where it holds indices.
+    """Compare an output of integers or flags, which must be equal, or as good.
 
     Args:
         path: the output's bytes; the file has the size that the spec asks for.
         reference: of the spec's shape and type, on the CPU.
         spec: the output.
         poison: byte that the output was filled with before the call.
-        ties: which indices are as good; None for other integers.
+        ties: what else is as good.
     """
     output, expected_flat = _bytes_of_flags(read_tensor(path, spec)), _bytes_of_flags(reference.reshape(-1))
     if ties is not None and spec.elements:

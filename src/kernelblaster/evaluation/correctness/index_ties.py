@@ -41,6 +41,11 @@ class IndexTies:
         comparable = scores.float() if scores.is_floating_point() and scores.element_size() == 1 else scores
         return cls(comparable.movedim(axis, -1), axis, kept)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory it takes."""
+        return self.scores.nbytes
+
     def accepts(self, got: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
         """Which elements of an output are right: equal to the expected ones, or of an equal score.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -15,7 +16,8 @@ from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.input_draws import DEEP_NETWORK, Draw, may_change
 from kernelblaster.evaluation.correctness.long_sums import LongestSum, drifts
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
-from kernelblaster.evaluation.correctness.widening import Jittered, Widened
+from kernelblaster.evaluation.correctness.rounding_ties import RoundingTies
+from kernelblaster.evaluation.correctness.widening import Float32Arithmetic, Jittered, Widened
 from kernelblaster.evaluation.inputs.distributions import FAR_FROM_ZERO, Distribution, accumulation_at
 from kernelblaster.evaluation.inputs.leading import Leading, distances
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
@@ -43,8 +45,12 @@ _FEW = 8192
 """Elements of an output up to which PyTorch's errors may be small by luck: several results are taken."""
 _DIFFERENT, _LEVELS = 16, 24
 """Values that an output must have where inputs are tiny, and equally frequent ones behind layers."""
+_SEEDS = 4
+"""Of runs whose arithmetic is off, two each, of a reference with whole numbers or flags."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
+Ties = IndexTies | RoundingTies
+"""What is as good as the expected whole numbers or flags."""
 
 
 @dataclass(frozen=True)
@@ -56,20 +62,20 @@ class ReferenceTensor:
         values: on the CPU, or on the GPU where they are large; float64, or float32 where that is exact enough or memory
             forbids more; integers and flags in the stored type.
         scale: None for integers and flags, which must be equal.
-        ties: where these are indices, which others are as good.
+        ties: where these are indices, or hang on roundings, which others are as good.
         pieces: which elements `values` has, one behind the other; None: all, in the output's shape.
     """
 
     spec: TensorSpec
     values: torch.Tensor
     scale: ErrorScale | None
-    ties: IndexTies | None = None
+    ties: Ties | None = None
     pieces: Pieces | None = None
 
     @property
     def bytes(self) -> int:
         """Memory it takes."""
-        return self.values.nbytes + (0 if self.ties is None else self.ties.scores.nbytes)
+        return self.values.nbytes + (0 if self.ties is None else self.ties.nbytes)
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,7 @@ def solve(
             references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
         plain = cache(lambda kind, rounding: _plain(drawn, kind, device, rounding, moved=kind is exact))
+        otherwise = cache(lambda: _otherwise(drawn, _elements(drawn, outputs), storage_dtype(precision), device))
 
         def stored(place: int, rounding: int) -> torch.Tensor:
             # A module may leave in float32 what a kernel stores in 16 bits: a softmax that asks for it does.
@@ -112,7 +119,9 @@ def solve(
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
-                tensors.append(_exact_tensor(drawn, spec, references[place]))
+                points = spec.name in drawn.problem.indices
+                others = [] if points else [results[place] for results in otherwise()]
+                tensors.append(_exact_tensor(drawn, spec, references[place], others))
                 continue
             scale = ErrorScale.measure(references[place], stored(place, 0), spec, losses)
             for rounding in range(1, _roundings(drawn, spec)):
@@ -224,11 +233,34 @@ def _differs(expected: ReferenceTensor, behind_layers: bool) -> bool:
     return float(others.sum() ** 2 / (others**2).sum()) >= min(_LEVELS, elements / 2)
 
 
-def _exact_tensor(drawn: Draw, spec: TensorSpec, values: torch.Tensor) -> ReferenceTensor:
-    """An output of integers or flags, as it is stored."""
-    source = drawn.problem.indices.get(spec.name)
-    ties = None if source is None else IndexTies.of(drawn.inputs[source.tensor].cpu(), source, spec)
-    return ReferenceTensor(spec, values.cpu().to(TORCH_DTYPES[spec.dtype]), None, ties)
+def _exact_tensor(
+    drawn: Draw, spec: TensorSpec, values: torch.Tensor, others: Sequence[torch.Tensor]
+) -> ReferenceTensor:
+    """An output of integers or flags, as it is stored; `others` are what it may be where it hangs on roundings."""
+    source, kind = drawn.problem.indices.get(spec.name), TORCH_DTYPES[spec.dtype]
+    values = values.cpu().to(kind)
+    if source is not None:
+        return ReferenceTensor(spec, values, None, IndexTies.of(drawn.inputs[source.tensor].cpu(), source, spec))
+    return ReferenceTensor(spec, values, None, RoundingTies.of(values, [it.cpu().to(kind) for it in others]))
+
+
+def _otherwise(
+    drawn: Draw, elements: int, storage: torch.dtype, device: torch.device
+) -> Sequence[tuple[torch.Tensor, ...]]:
+    """Results in float64 whose arithmetic is off as a kernel's may be; none where nothing is rounded, or memory lacks.
+
+    `elements` are those of everything that is given and returned.
+    """
+    found: list[tuple[torch.Tensor, ...]] = []
+    if 8 * _COPIES * elements > _MEMORY_SHARE * _free_memory(device):
+        return found
+    for seed, side in itertools.product(range(_SEEDS), (1, -1)):
+        with Float32Arithmetic(storage, device, seed, side) as arithmetic:
+            results = _run(drawn, torch.float64, device)
+        if not arithmetic.moved:
+            break
+        found.append(results)
+    return found
 
 
 def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:

@@ -1,4 +1,4 @@
-"""What runs of a reference do otherwise than torch: operations in float32, and products that are rounded.
+"""What runs of a reference do otherwise than torch: operations in float32, and results that are rounded.
 
 The plain implementation in 16 bits takes some operations in float32, as an honest kernel does: those that torch lacks
 for the type on this device, and scans. On a GPU torch adds these up in the storage type, so that errors of hundreds of
@@ -11,11 +11,24 @@ from collections.abc import Sequence
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_map, tree_map_only
 
 _ATEN = torch.ops.aten
 _SCANS = frozenset({_ATEN.cumsum, _ATEN.cumprod, _ATEN.logcumsumexp})
 _PRODUCTS = frozenset({_ATEN.mm, _ATEN.addmm, _ATEN.bmm, _ATEN.baddbmm, _ATEN.convolution})
+_ELEMENTWISE = ("add", "sub", "mul", "div", "reciprocal", "pow", "sqrt", "rsqrt", "lerp", "addcmul", "addcdiv")
+_FUNCTIONS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
+_ACTIVATIONS = ("gelu", "silu", "mish", "elu", "softplus", "log_sigmoid_forward", "hardswish", "hardsigmoid")
+_REDUCTIONS = ("sum", "mean", "prod", "var", "std", "var_mean", "norm", "linalg_vector_norm", "logsumexp", "dot", "mv")
+_NORMALISATIONS = ("_softmax", "_log_softmax", "native_layer_norm", "native_group_norm", "native_batch_norm")
+_ARITHMETIC = (
+    _SCANS
+    | _PRODUCTS
+    | {getattr(_ATEN, name) for name in (*_ELEMENTWISE, *_FUNCTIONS, *_ACTIVATIONS, *_REDUCTIONS, *_NORMALISATIONS)}
+)
+"""What rounds; what moves, compares or selects values does not."""
+_UNITS, _UNITS_OF_PRODUCTS = 4.0, 16.0
+"""Of float32's epsilon: by how much the results of a kernel's fp32 arithmetic may be off, next to themselves."""
 
 
 class Widened(TorchDispatchMode):
@@ -71,6 +84,54 @@ class Jittered(TorchDispatchMode):
             return result
         noise = torch.rand(result.shape, generator=self._random, dtype=torch.float64, device=result.device)
         return (result.double() * (1 + self._size * (2 * noise - 1))).to(result.dtype)
+
+
+class Float32Arithmetic(TorchDispatchMode):
+    """While it is entered, results of arithmetic are off at random, as far as those of a kernel in float32 may be.
+
+    What float32 holds exactly stays as it is: every kernel has the same. Of quotients that is so by powers of two
+    alone: by others a kernel may multiply with a reciprocal. Products may be stored in `storage` before more is done
+    with them. Another `seed` gives other errors, and the other `side`, 1 or -1, those with the other sign: of two
+    neighbours that a result lies between, both are found so.
+
+    Attributes:
+        moved: whether anything was.
+    """
+
+    def __init__(self, storage: torch.dtype, device: torch.device, seed: int, side: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        eps = torch.finfo(torch.float32).eps
+        self._size = side * _UNITS * eps
+        self._size_of_products = side * max(_UNITS_OF_PRODUCTS * eps, torch.finfo(storage).eps)
+        self._random = torch.Generator(device).manual_seed(seed)
+        self.moved = False
+
+    def __torch_dispatch__(
+        self,
+        func: torch._ops.OpOverload,
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        given = (args, kwargs or {})
+        result = func(*given[0], **given[1])
+        if func.overloadpacket not in _ARITHMETIC or func._schema.is_mutable or given[1].get("rounding_mode"):
+            return result
+        wide = tree_map_only(torch.Tensor, lambda one: one.double() if one.dtype is torch.float32 else one, given)
+        size = self._size_of_products if func.overloadpacket in _PRODUCTS else self._size
+        by = wide[0][1] if func.overloadpacket is _ATEN.div else 1.0
+        return tree_map(lambda one, exact: self._off(one, exact, by, size), result, func(*wide[0], **wide[1]))
+
+    def _off(self, result: object, exact: torch.Tensor, by: object, size: float) -> object:
+        if not isinstance(result, torch.Tensor) or result.dtype not in (torch.float32, torch.float64):
+            return result
+        exact, divisor = exact.double(), torch.as_tensor(by, dtype=torch.float64, device=exact.device)
+        rounded = (exact.float().double() != exact) | (torch.frexp(divisor).mantissa.abs() != 0.5)
+        inexact = exact.isfinite() & (exact != 0) & rounded
+        self.moved = self.moved or bool(inexact.any())
+        noise = torch.rand(exact.shape, generator=self._random, dtype=torch.float64, device=exact.device)
+        far = torch.where(noise < 0.5, noise - 1, noise)  # by half of what it may be, or more
+        return torch.where(inexact, exact * (1 + size * far), exact).to(result.dtype)
 
 
 def _lacking(error: RuntimeError) -> bool:

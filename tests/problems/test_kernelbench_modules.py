@@ -9,6 +9,11 @@ import torch
 
 from kernelblaster.cuda_source.launcher import launcher_declaration
 from kernelblaster.errors import ProblemError
+from kernelblaster.evaluation.correctness.compare import would_be_refused
+from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution
+from kernelblaster.evaluation.inputs.keys import InputKey
+from kernelblaster.evaluation.inputs.tensors import storage_dtype
 from kernelblaster.problems.driver_names import launcher_arguments
 from kernelblaster.problems.families import family_of_source
 from kernelblaster.problems.interchange.kernelbench.evaluation_mode import evaluation_notes
@@ -195,49 +200,31 @@ def test_a_module_may_call_its_extent_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("forward", "kept"),
+    ("forward", "made", "given"),
     [
-        ("return torch.softmax(x, 1, dtype=torch.float32)", [torch.float16]),
-        ("return x.float().sum(1), (x * 2, [x.argmax(1)])", [torch.float16, torch.float16, torch.int64]),
-        ("return x.float().mul(2).to(x.dtype)", [torch.float16]),
-    ],
-)
-def test_what_stays_in_fp32_is_rounded_as_a_kernel_stores_it(
-    tmp_path: Path, forward: str, kept: list[torch.dtype]
-) -> None:
-    problem = imported(tmp_path, text_of(forward, head="N = 64"))
-    reference, module = load_reference(problem), {}
-    exec(text_of(forward, head="N = 64"), module)
-    for dtype in (torch.float16, torch.float32, torch.float64):
-        given = {name: value.to(dtype) for name, value in reference.tensors("full").items()}
-        returned = run_model(problem, reference.model("full").to(dtype), given)
-        assert [one.dtype for one in returned] == [dtype if it is torch.float16 else it for it in kept]
-        for one, other in zip(returned, flat(module["Model"]().to(dtype)(*given.values())), strict=True):
-            assert torch.equal(one, other.to(one.dtype))
-
-
-@pytest.mark.parametrize(
-    ("forward", "made"),
-    [
-        ("return F.one_hot(x, 5).float() / 3", "pass"),
+        ("return torch.softmax(x, 1, dtype=torch.float32)", "pass", "torch.randn(N, 64)"),
+        ("return x.float().sum(1), (x * 2, [x.float().exp()])", "pass", "torch.randn(N, 64)"),
+        ("return F.one_hot(x, 5).float() / 3", "pass", "torch.randint(5, (N,))"),
         (
             "return self.table[x].float() * self.scale[x]",
             'self.register_buffer("table", torch.randint(9, (5, 8), dtype=torch.int8)); '
             'self.register_buffer("scale", torch.rand(5, 1))',
+            "torch.randint(5, (N,))",
         ),
     ],
 )
-def test_so_is_what_is_made_of_whole_numbers(tmp_path: Path, forward: str, made: str) -> None:
-    problem = imported(tmp_path, text_of(forward, made, given="torch.randint(5, (N,))"))
-    reference, usual = load_reference(problem), torch.get_default_dtype()
-    for dtype in (torch.float16, torch.float32, torch.float64):
-        model, given = reference.model("full").to(dtype), reference.tensors("full")
-        torch.set_default_dtype(dtype)
-        try:
-            (returned,) = run_model(problem, model, given)
-        finally:
-            torch.set_default_dtype(usual)
-        assert returned.dtype is dtype
+@pytest.mark.parametrize("precision", Precision)
+def test_what_a_module_leaves_in_fp32_is_judged_as_a_kernel_stores_it(
+    tmp_path: Path, forward: str, made: str, given: str, precision: Precision
+) -> None:
+    problem = imported(tmp_path, text_of(forward, made, given=given))
+    key = InputKey(problem, precision, problem.cheap_workload, (Distribution.DECLARED,), seed=3)
+    with InputStore(tmp_path) as store, store.use(key) as drawn:
+        for expected in drawn.expected.tensors:
+            assert expected.spec.dtype is precision.dtype
+            right = expected.values.to(storage_dtype(precision)).double()
+            assert not would_be_refused(expected, right, 2.0, ACCUMULATION)
+            assert would_be_refused(expected, 1.1 * right, 2.0, ACCUMULATION)
 
 
 def test_a_function_with_arguments_is_refused(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from kernelblaster.problems.interchange.kernelbench.whole_torch import import_to
 from kernelblaster.problems.interchange.signature import driver_source
 from kernelblaster.problems.loader import identify, load_problem
 from kernelblaster.problems.problem import OUTPUT, Precision, Problem
-from kernelblaster.problems.reference import TORCH, results, tensor_specs
+from kernelblaster.problems.reference import results, tensor_specs
 from kernelblaster.problems.sound_reference import require_sound_reference
 from kernelblaster.problems.undeclared_extents import undeclared_extents
 from kernelblaster.storage.atomic import write_atomically
@@ -150,33 +150,8 @@ def _with_plain_forward(text: str, run: MetaRun) -> str:
         fixed = {place: value for place, value in fixed.items() if given[place : place + 1] == [value]}
     left = {name: value for place, (name, value) in enumerate(run.given.items()) if place not in fixed}
     require_passable(run.reference, left, list(flat(run.returned)) or [run.returned])
-    nested, rounded = not is_flat(run.returned), _keeps_fp32(run)
-    if not (fixed or nested or rounded):
-        return text
-    return plain_forward(text, list(run.given), fixed, nested=nested, rounded=rounded)
-
-
-def _keeps_fp32(run: MetaRun) -> bool:
-    """Whether an output is in fp32 where inputs and weights are in fp16; a kernel stores what the run is in."""
-    import torch
-
-    from kernelblaster.problems.shape_only import shapes_only
-
-    def halved(value: object) -> object:
-        return value.half() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-
-    with TORCH, shapes_only():
-        model = run.reference.model(FULL).half()
-        given = [halved(value) for value in run.reference.inputs(FULL)]
-        usual = torch.get_default_dtype()
-        torch.set_default_dtype(torch.half)
-        try:
-            returned = model(*given)
-        except (RuntimeError, TypeError, ValueError):
-            return False  # it has no fp16, which whoever runs it so is told
-        finally:
-            torch.set_default_dtype(usual)
-    return any(torch.is_tensor(one) and one.dtype is torch.float32 for one in flat(returned))
+    nested = not is_flat(run.returned)
+    return plain_forward(text, list(run.given), fixed, nested=nested) if fixed or nested else text
 
 
 def _given_at_other_sizes(problem: Problem) -> Iterator[list[object]]:

@@ -1,7 +1,7 @@
 """A module's `forward` as a kernel has it: tensors and fractions go in, one flat tuple of tensors comes out.
 
 Whole numbers, flags, texts and `None` that `get_inputs` gives are constants of the problem; tuples within a tuple of
-outputs are one tuple, without `None`. What stays in fp32 whatever the module is in is rounded as a kernel's result is.
+outputs are one tuple, without `None`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,6 @@ _FLAT = Template("""def $flat(outputs):
     if isinstance(outputs, (tuple, list)):
         return tuple(one for part in outputs for one in $flat(part))
     return () if outputs is None else (outputs,)
-
-
-""")
-_ROUNDED = Template("""def $rounded(outputs, given):
-    if isinstance(outputs, (tuple, list)):
-        return tuple($rounded(one, given) for one in outputs)
-    if not outputs.is_floating_point():
-        return outputs
-    import torch
-
-    kinds = (one.dtype for one in given if torch.is_tensor(one) and one.is_floating_point())
-    return outputs.to(next(kinds, torch.get_default_dtype()))
 
 
 """)
@@ -73,7 +61,7 @@ def is_flat(returned: object) -> bool:
     return not any(part is None or isinstance(part, tuple | list) for part in parts)
 
 
-def plain_forward(text: str, names: Sequence[str], fixed: Mapping[int, object], *, nested: bool, rounded: bool) -> str:
+def plain_forward(text: str, names: Sequence[str], fixed: Mapping[int, object], *, nested: bool) -> str:
     """The text of a module, and below it what makes its `get_inputs` and `forward` so.
 
     Args:
@@ -81,10 +69,9 @@ def plain_forward(text: str, names: Sequence[str], fixed: Mapping[int, object], 
         names: of the arguments that `get_inputs` gives.
         fixed: those of them that are constants, by place.
         nested: outputs are in tuples within a tuple.
-        rounded: some are to be rounded to the precision of inputs and weights, or torch's default without any.
     """
     forward, drawn, plain = (unused(it, text) for it in ("_forward", "_drawn", "_plain_forward"))
-    flattened, rounding = (unused(it, text) for it in ("_flat", "_rounded"))
+    flattened = unused("_flat", text)
     left = [name for place, name in enumerate(names) if place not in fixed]
     taken = ", ".join(["self", *left])
     passed = ", ".join(["self", *(repr(fixed[at]) if at in fixed else name for at, name in enumerate(names))])
@@ -93,9 +80,6 @@ def plain_forward(text: str, names: Sequence[str], fixed: Mapping[int, object], 
     if nested:
         called = f"{flattened}({called})"
         below += _FLAT.substitute(flat=flattened)
-    if rounded:
-        called = f"{rounding}({called}, ({', '.join([*left, '*self.parameters()', '*self.buffers()'])}))"
-        below += _ROUNDED.substitute(rounded=rounding)
     below += _FORWARD.substitute(forward=forward, plain=plain, taken=taken, called=called)
     if fixed:
         places = ", ".join(map(str, sorted(fixed)))

@@ -20,6 +20,7 @@ from kernelblaster.errors import ProblemError
 from kernelblaster.evaluation.correctness.compare import compare_exact, compare_output, would_be_refused
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
+from kernelblaster.evaluation.correctness.widening import Float32Arithmetic
 from kernelblaster.evaluation.evaluator import Evaluator
 from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution
 from kernelblaster.evaluation.inputs.keys import InputKey
@@ -165,6 +166,20 @@ def test_what_fp32_rounds_to_the_other_neighbour_is_as_good(store: InputStore, p
     off[5, 7] += 1
     for wrong in (torch.trunc(x * (127 / largest)), torch.floor(x * (127 / largest) + 0.5 + 1e-3), off):
         assert would_be_refused(expected, wrong.to(torch.int8), 2.0, ACCUMULATION)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_product_whose_terms_cancel_is_off_next_to_its_row(seed: int) -> None:
+    rows = torch.tensor([[1.1, 1e-7 / 3 - 1.1]], dtype=torch.float64)
+    columns = torch.tensor([[1.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    signs = set()
+    for side in (1, -1):
+        with Float32Arithmetic(torch.float32, torch.device("cpu"), seed, side) as arithmetic:
+            (cancelled, whole) = (rows @ columns)[0].tolist()
+        assert arithmetic.moved
+        assert 0 < abs(whole / 1.1 - 1) < 32 * torch.finfo(torch.float32).eps
+        signs.add(cancelled > 0)
+    assert signs == {True, False}
 
 
 def test_what_is_exactly_half_way_goes_to_the_even_neighbour(store: InputStore, tmp_path: Path) -> None:

@@ -20,15 +20,18 @@ _ELEMENTWISE = ("add", "sub", "mul", "div", "reciprocal", "pow", "sqrt", "rsqrt"
 _FUNCTIONS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
 _ACTIVATIONS = ("gelu", "silu", "mish", "elu", "softplus", "log_sigmoid_forward", "hardswish", "hardsigmoid")
 _REDUCTIONS = ("sum", "mean", "prod", "var", "std", "var_mean", "norm", "linalg_vector_norm", "logsumexp", "dot", "mv")
-_NORMALISATIONS = ("_softmax", "_log_softmax", "native_layer_norm", "native_group_norm", "native_batch_norm")
+_SOFTMAXES = ("_softmax", "_log_softmax")
+_CENTRED = frozenset({_ATEN.native_layer_norm, _ATEN.native_group_norm, _ATEN.native_batch_norm})
 _ARITHMETIC = (
     _SCANS
     | _PRODUCTS
-    | {getattr(_ATEN, name) for name in (*_ELEMENTWISE, *_FUNCTIONS, *_ACTIVATIONS, *_REDUCTIONS, *_NORMALISATIONS)}
+    | _CENTRED
+    | {getattr(_ATEN, name) for name in (*_ELEMENTWISE, *_FUNCTIONS, *_ACTIVATIONS, *_REDUCTIONS, *_SOFTMAXES)}
 )
 """What rounds; what moves, compares or selects values does not."""
 _UNITS, _UNITS_OF_PRODUCTS = 4.0, 16.0
-"""Of float32's epsilon: by how much the results of a kernel's fp32 arithmetic may be off, next to themselves."""
+"""Of float32's epsilon: by how much the results of a kernel's fp32 arithmetic may be off, next to themselves, and those
+of products and centred values, whose terms cancel, next to the others of their row, too."""
 
 
 class Widened(TorchDispatchMode):
@@ -119,10 +122,15 @@ class Float32Arithmetic(TorchDispatchMode):
             return result
         wide = tree_map_only(torch.Tensor, lambda one: one.double() if one.dtype is torch.float32 else one, given)
         size = self._size_of_products if func.overloadpacket in _PRODUCTS else self._size
+        cancels = func.overloadpacket in _PRODUCTS or func.overloadpacket in _CENTRED
         by = wide[0][1] if func.overloadpacket is _ATEN.div else 1.0
-        return tree_map(lambda one, exact: self._off(one, exact, by, size), result, func(*wide[0], **wide[1]))
 
-    def _off(self, result: object, exact: torch.Tensor, by: object, size: float) -> object:
+        def off(one: object, exact: torch.Tensor) -> object:
+            return self._off(one, exact, by, size, cancels=cancels)
+
+        return tree_map(off, result, func(*wide[0], **wide[1]))
+
+    def _off(self, result: object, exact: torch.Tensor, by: object, size: float, *, cancels: bool) -> object:
         if not isinstance(result, torch.Tensor) or result.dtype not in (torch.float32, torch.float64):
             return result
         exact, divisor = exact.double(), torch.as_tensor(by, dtype=torch.float64, device=exact.device)
@@ -131,7 +139,10 @@ class Float32Arithmetic(TorchDispatchMode):
         self.moved = self.moved or bool(inexact.any())
         noise = torch.rand(exact.shape, generator=self._random, dtype=torch.float64, device=exact.device)
         far = torch.where(noise < 0.5, noise - 1, noise)  # by half of what it may be, or more
-        return torch.where(inexact, exact * (1 + size * far), exact).to(result.dtype)
+        errors = size * exact.abs()
+        if cancels and exact.ndim:
+            errors += self._size * exact.square().mean(dim=-1, keepdim=True).sqrt().nan_to_num(posinf=0.0)
+        return torch.where(inexact, exact + far * errors, exact).to(result.dtype)
 
 
 def _lacking(error: RuntimeError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
 from kernelblaster.evaluation.correctness.widening import Float32Arithmetic
 from kernelblaster.evaluation.evaluator import Evaluator
-from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution
+from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution, attempts
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.tensors import read_tensor, storage_dtype, write_tensor
 from kernelblaster.evaluation.integrity.admission import admission_faults
@@ -180,6 +181,21 @@ def test_a_product_whose_terms_cancel_is_off_next_to_its_row(seed: int) -> None:
         assert 0 < abs(whole / 1.1 - 1) < 32 * torch.finfo(torch.float32).eps
         signs.add(cancelled > 0)
     assert signs == {True, False}
+
+
+def test_indices_of_what_underflows_to_equal_values_are_not_asked_for(store: InputStore, tmp_path: Path) -> None:
+    """A gate takes the best of a softmax, whose shares of large scores are zeros; any of them is as good."""
+    directory = shutil.copytree(PROBLEMS / "top2", tmp_path / "gate")
+    reference = (directory / "reference.py").read_text()
+    gate = reference.replace("torch.topk(x, ", "torch.topk(torch.softmax(x, dim=1), ")
+    (directory / "reference.py").write_text(re.sub("^INDICES.*$", "", gate, flags=re.MULTILINE))
+    assert gate != reference
+    draws = attempts(Distribution.LARGE)
+    with store.use(InputKey(load_problem(directory), Precision.FP32, "small", draws, 3)) as lent:
+        indices = lent.expected["indices"]
+        ranked = torch.topk(given_to(lent, "x"), indices.spec.shape[-1], dim=1).indices
+    assert not would_be_refused(indices, ranked.to(indices.values.dtype), 2.0, ACCUMULATION)
+    assert would_be_refused(indices, ranked.flip(1).to(indices.values.dtype), 2.0, ACCUMULATION)
 
 
 def test_what_is_exactly_half_way_goes_to_the_even_neighbour(store: InputStore, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def would_be_refused(expected: ReferenceTensor, other: torch.Tensor, factor: flo
     """Whether other values in place of the reference's would be; of its shape, any type that holds them."""
     if expected.scale is None:
         if expected.ties is not None and not other.is_floating_point():
-            return not bool(expected.ties.accepts(other, expected.values).all())
+            return not bool(expected.ties.accepts(other.to(expected.values.device), expected.values).all())
         return not torch.equal(other.to(expected.values.device, torch.float64), expected.values.to(torch.float64))
     return tells_apart(expected.values, other, Budget(expected.spec, expected.scale, factor, loss), expected.pieces)
 

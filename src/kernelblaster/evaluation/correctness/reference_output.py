@@ -62,8 +62,9 @@ class ReferenceTensor:
         values: on the CPU, or on the GPU where they are large; float64, or float32 where that is exact enough or memory
             forbids more; integers and flags in the stored type.
         scale: None for integers and flags, which must be equal.
-        ties: where these are indices, or hang on roundings, which others are as good.
+        ties: which other integers and flags are as good: indices of equal values, what fp32 may round otherwise.
         pieces: which elements `values` has, one behind the other; None: all, in the output's shape.
+        hangs_on_roundings: whether too many integers or flags do to tell right from wrong.
     """
 
     spec: TensorSpec
@@ -71,6 +72,7 @@ class ReferenceTensor:
     scale: ErrorScale | None
     ties: Ties | None = None
     pieces: Pieces | None = None
+    hangs_on_roundings: bool = False
 
     @property
     def bytes(self) -> int:
@@ -119,9 +121,7 @@ def solve(
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
-                points = spec.name in drawn.problem.indices
-                others = [] if points else [results[place] for results in otherwise()]
-                tensors.append(_exact_tensor(drawn, spec, references[place], others))
+                tensors.append(_exact_tensor(drawn, spec, references[place], [each[place] for each in otherwise()]))
                 continue
             scale = ErrorScale.measure(references[place], stored(place, 0), spec, losses)
             for rounding in range(1, _roundings(drawn, spec)):
@@ -163,12 +163,13 @@ def informative(
 ) -> bool:
     """Whether an input set can tell right from wrong in every output.
 
-    It cannot when a reference is zero or not representable, when integers or flags are one value throughout, when tiny
-    inputs leave a few different values, whose roundings are luck (as where a bias is all that counts), or when PyTorch
-    itself loses most digits: a budget anchored at that would let anything pass. On structured inputs, which are made to
-    be hard, PyTorch must lose nothing but the rounding of the result, and no element more than three roundings of the
-    largest: where it does, what another honest kernel loses there is anybody's guess. A softmax of a few large sums
-    that were rounded to 16 bits is off at few elements, which no norm shows, but far, and each kernel at others.
+    It cannot when a reference is zero or not representable, when integers or flags are one value throughout or hang on
+    roundings, when tiny inputs leave a few different values, whose roundings are luck (as where a bias is all that
+    counts), or when PyTorch itself loses most digits: a budget anchored at that would let anything pass. On structured
+    inputs, which are made to be hard, PyTorch must lose nothing but the rounding of the result, and no element more
+    than three roundings of the largest: where it does, what another honest kernel loses there is anybody's guess. A
+    softmax of a few large sums that were rounded to 16 bits is off at few elements, which no norm shows, but far, and
+    each kernel at others.
     Where inputs are `infinite`, results may be, too. Behind `layers`, biases alone are a few levels, with little about
     them.
     """
@@ -201,6 +202,8 @@ def _stays(expected: ReferenceTensor, jittered: torch.Tensor) -> bool:
 def _informs(expected: ReferenceTensor, distribution: Distribution, behind_layers: bool, *, infinite: bool) -> bool:
     scale, spec = expected.scale, expected.spec
     if scale is None:
+        if expected.hangs_on_roundings:
+            return False
         return spec.elements < 2 or not bool((expected.values == expected.values.reshape(-1)[0]).all())
     representable = scale.all_fit and (scale.all_finite or (infinite and scale.plain_infinite))
     if not representable or not scale.plain_finite or scale.reference_norm == 0:
@@ -239,17 +242,17 @@ def _exact_tensor(
     """An output of integers or flags, as it is stored; `others` are what it may be where it hangs on roundings."""
     source, kind = drawn.problem.indices.get(spec.name), TORCH_DTYPES[spec.dtype]
     values = values.cpu().to(kind)
-    if source is not None:
-        return ReferenceTensor(spec, values, None, IndexTies.of(drawn.inputs[source.tensor].cpu(), source, spec))
-    return ReferenceTensor(spec, values, None, RoundingTies.of(values, [it.cpu().to(kind) for it in others]))
+    rounding = RoundingTies.of(values, [it.cpu().to(kind) for it in others])
+    ties = rounding if source is None else IndexTies.of(drawn.inputs[source.tensor].cpu(), source, spec)
+    return ReferenceTensor(spec, values, None, ties, hangs_on_roundings=not rounding.are_few)
 
 
 def _otherwise(
     drawn: Draw, elements: int, storage: torch.dtype, device: torch.device
 ) -> Sequence[tuple[torch.Tensor, ...]]:
-    """Results in float64 whose arithmetic is off as a kernel's may be; none where nothing is rounded, or memory lacks.
+    """Results whose arithmetic is off as a kernel's may be, and those of PyTorch in float32.
 
-    `elements` are those of everything that is given and returned.
+    None where nothing is rounded, or memory lacks. `elements` are those of everything that is given and returned.
     """
     found: list[tuple[torch.Tensor, ...]] = []
     if 8 * _COPIES * elements > _MEMORY_SHARE * _free_memory(device):
@@ -258,9 +261,9 @@ def _otherwise(
         with Float32Arithmetic(storage, device, seed, side) as arithmetic:
             results = _run(drawn, torch.float64, device)
         if not arithmetic.moved:
-            break
+            return found
         found.append(results)
-    return found
+    return [*found, _run(drawn, torch.float32, device)]
 
 
 def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:

@@ -29,6 +29,9 @@ _ARITHMETIC = (
     | {getattr(_ATEN, name) for name in (*_ELEMENTWISE, *_FUNCTIONS, *_ACTIVATIONS, *_REDUCTIONS, *_SOFTMAXES)}
 )
 """What rounds; what moves, compares or selects values does not."""
+_VANISHING = frozenset({_ATEN.exp, _ATEN.exp2, _ATEN.sigmoid, _ATEN._softmax})
+_LEAST = 2.0**-149
+"""float32's smallest number."""
 _UNITS, _UNITS_OF_PRODUCTS = 4.0, 16.0
 """Of float32's epsilon: by how much the results of a kernel's fp32 arithmetic may be off, next to themselves, and those
 of products and centred values, whose terms cancel, next to the others of their row, too."""
@@ -93,9 +96,9 @@ class Float32Arithmetic(TorchDispatchMode):
     """While it is entered, results of arithmetic are off at random, as far as those of a kernel in float32 may be.
 
     What float32 holds exactly stays as it is: every kernel has the same. Of quotients that is so by powers of two
-    alone: by others a kernel may multiply with a reciprocal. Products may be stored in `storage` before more is done
-    with them. Another `seed` gives other errors, and the other `side`, 1 or -1, those with the other sign: of two
-    neighbours that a result lies between, both are found so.
+    alone: by others a kernel may multiply with a reciprocal. What vanishes is any number below float32's. Products may
+    be stored in `storage` before more is done with them. Another `seed` gives other errors, and the other `side`, 1 or
+    -1, those with the other sign: of two neighbours that a result lies between, both are found so.
 
     Attributes:
         moved: whether anything was.
@@ -121,14 +124,20 @@ class Float32Arithmetic(TorchDispatchMode):
         if func.overloadpacket not in _ARITHMETIC or func._schema.is_mutable or given[1].get("rounding_mode"):
             return result
         wide = tree_map_only(torch.Tensor, lambda one: one.double() if one.dtype is torch.float32 else one, given)
+        exact = func(*wide[0], **wide[1])
+        if func.overloadpacket in _VANISHING:
+            exact = self._not_vanished(exact, wide[0][0])
         size = self._size_of_products if func.overloadpacket in _PRODUCTS else self._size
         cancels = func.overloadpacket in _PRODUCTS or func.overloadpacket in _CENTRED
         by = wide[0][1] if func.overloadpacket is _ATEN.div else 1.0
+        return tree_map(lambda one, exact: self._off(one, exact, by, size, cancels=cancels), result, exact)
 
-        def off(one: object, exact: torch.Tensor) -> object:
-            return self._off(one, exact, by, size, cancels=cancels)
+    def _not_vanished(self, values: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+        vanished = (values < _LEAST) & (given > -torch.inf)
+        return torch.where(vanished, _LEAST * self._noise(values), values)
 
-        return tree_map(off, result, func(*wide[0], **wide[1]))
+    def _noise(self, like: torch.Tensor) -> torch.Tensor:
+        return torch.rand(like.shape, generator=self._random, dtype=torch.float64, device=like.device)
 
     def _off(self, result: object, exact: torch.Tensor, by: object, size: float, *, cancels: bool) -> object:
         if not isinstance(result, torch.Tensor) or result.dtype not in (torch.float32, torch.float64):
@@ -137,7 +146,7 @@ class Float32Arithmetic(TorchDispatchMode):
         rounded = (exact.float().double() != exact) | (torch.frexp(divisor).mantissa.abs() != 0.5)
         inexact = exact.isfinite() & (exact != 0) & rounded
         self.moved = self.moved or bool(inexact.any())
-        noise = torch.rand(exact.shape, generator=self._random, dtype=torch.float64, device=exact.device)
+        noise = self._noise(exact)
         far = torch.where(noise < 0.5, noise - 1, noise)  # by half of what it may be, or more
         errors = size * exact.abs()
         if cancels and exact.ndim:

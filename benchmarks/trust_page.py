@@ -81,10 +81,11 @@ def judges(results: Sequence[TrustResult]) -> Iterator[str]:
     yield (
         "Rows stay until they are judged again, so that some are of earlier judges than that of this page. The two of "
         "2026-12-01 that made the rows of the GPU differ in which draws of hard values come first, in messages, and in "
-        "the emulated device; what the first of them got wrong was judged again by the second. The judge of this page, "
-        "of the same day, reads problems and references otherwise than the second (tied weights, inputs that a "
-        "reference changes in place, defaults, sizes that nobody asked for), and has judged nothing on a GPU. By the "
-        "day on which the judge of a row made its first one:"
+        "the emulated device; what the first of them got wrong was judged again by the second. The judge of this page "
+        "reads problems and references otherwise than the second (tied weights, inputs that a reference changes in "
+        "place, defaults, sizes that nobody asked for), judges what a module leaves in fp32 as a kernel stores it, "
+        "takes of whole numbers that hang on fp32's roundings what fp32 makes of them, and has judged nothing on a "
+        "GPU. By the day on which the judge of a row made its first one:"
     )
     yield ""
     yield "| device | rows | by day of their judge | by the judge of this page | kernels without a row |"

@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from kernelblaster import audit_problem, evaluate, optimize
+from kernelblaster.agent.outcome import OutcomeStatus, ProblemOutcome
 from kernelblaster.config import RunConfig
 from kernelblaster.errors import MachineError
 from kernelblaster.problems.loader import load_problem
 from kernelblaster.problems.peak_memory import peak_bytes
 from kernelblaster.problems.problem import Problem
+from kernelblaster.records.layout import OUTCOME, RunLayout
 from kernelblaster.runs import references
+from kernelblaster.runs.preparation import left_to_search
 
 REFERENCE = """
 import torch
@@ -100,3 +103,15 @@ def test_an_audit_takes_more_than_one_run_of_the_reference(tmp_path: Path, monke
     references.require_host_room(problem, "full", "judging")
     with pytest.raises(MachineError):
         audit_problem(problem)
+
+
+def test_a_run_that_goes_on_looks_at_what_is_left_alone(tmp_path: Path) -> None:
+    problems = tuple(problem_of(tmp_path / name, 1000) for name in ("first", "second"))
+    layout = RunLayout(experiment=tmp_path, run=tmp_path / "model")
+    ended = layout.problem(problems[0])
+    ended.mkdir(parents=True)
+    outcome = ProblemOutcome(problem=str(problems[0].id), status=OutcomeStatus.IMPROVED)
+    (ended / OUTCOME).write_text(outcome.model_dump_json())
+    assert left_to_search(layout, problems, resume=True, retry=False) == problems[1:]
+    for resume, retry in ((False, False), (True, True)):
+        assert left_to_search(layout, problems, resume=resume, retry=retry) == problems

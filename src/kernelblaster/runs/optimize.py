@@ -44,6 +44,7 @@ from kernelblaster.runs.preparation import (
     begin,
     check_problems,
     finished_before,
+    left_to_search,
     prepare_experience,
     sole_use,
 )
@@ -100,14 +101,16 @@ def run_plan(plan: RunPlan, observer: RunObserver) -> RunSummary:
         refuse_self_checking(plan.problems, plan.config)
     require_registered(plan.config)
     refuse_unknown_workload(plan.problems, plan.config)
-    check_problems(plan.problems, observer.tell)
     layout = RunLayout.of(plan.config)
+    left = left_to_search(layout, plan.problems, resume=plan.resume, retry=plan.retry)
+    check_problems(left, observer.tell)
     asked = plan.config.budget
     before = stored_totals(layout.ledger)
     caps = with_default_cap(asked, plan.config.model, before)
     require_prices(caps, plan.config.model, before)
     plan = replace(plan, config=plan.config.model_copy(update={"budget": caps}))
-    _check_endpoint(plan, layout, observer)
+    if left:
+        _check_endpoint(plan, observer)
     choice = _device(plan, observer)
     facts = choice.device.facts
     knowledge = choose_knowledge(plan.config, layout, facts)
@@ -135,12 +138,9 @@ def _with_model(plan: RunPlan) -> tuple[RunPlan, str]:
     return plan, reason
 
 
-def _check_endpoint(plan: RunPlan, layout: RunLayout, observer: RunObserver) -> None:
+def _check_endpoint(plan: RunPlan, observer: RunObserver) -> None:
     """Ask whether the model can be used before anything is compiled. Raises ModelError."""
-    if plan.config.model.kind != ModelKind.OPENAI_API:
-        return
-    finished = finished_before(layout, plan.problems) if plan.resume and not plan.retry else 0
-    if finished < len(plan.problems):
+    if plan.config.model.kind == ModelKind.OPENAI_API:
         # The SDK takes half a second to import, and the other models do not need it.
         from kernelblaster.models.probe import check_model
 

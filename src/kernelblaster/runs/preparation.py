@@ -111,6 +111,12 @@ def directories(layout: RunLayout, problems: Iterable[Problem]) -> list[Path]:
     return [layout.problem(problem) for problem in problems]
 
 
+def left_to_search(layout: RunLayout, problems: Iterable[Problem], *, resume: bool, retry: bool) -> tuple[Problem, ...]:
+    """Those that no earlier start has finished for good. Raises UsageError for a damaged outcome."""
+    again = retry or not resume
+    return tuple(one for one in problems if again or finished_outcome(layout.problem(one)) is None)
+
+
 def finished_before(layout: RunLayout, problems: Iterable[Problem]) -> int:
     """How many problems earlier starts have finished for good. Raises UsageError for a damaged outcome."""
     return sum(finished_outcome(directory) is not None for directory in directories(layout, problems))

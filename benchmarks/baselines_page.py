@@ -62,9 +62,9 @@ launched: in the geometric mean they take 1.00 of their first time and 1.01 of t
 of the shorter of both. So what is chosen differs from one time to the next by more than the clock explains. Listed is
 the fastest of two or three; the others lie in `data/baselines/h200/choices`. 3/15, 3/16 and 3/30 chose once, by the
 device's clock alone; of what is not named here in fp16, by Inductor's. All of this is fp16. In fp32 everything was
-chosen by the device's clock alone: 153 problems of the 203 that hold a product or a convolution have run, and 26 of
-them again on another machine with an H200, where some of the choices were known: their times differ by up to 0.8 %.
-The shorter one is listed here, too.
+chosen by the device's clock alone: 152 problems of the 203 that hold a product or a convolution have run, and 1/42,
+and 26 of them again on another machine with an H200, where some of the choices were known: their times differ by up to
+0.8 %. The shorter one is listed here, too.
 
 Marks: **(h)** more than half of the launches were not hidden, so that the time is the host's; **(e)** more than a tenth
 were not; **(g)** replayed as a CUDA graph, because the host launches too slowly to be hidden. A dash has not run, or

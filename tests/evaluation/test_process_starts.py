@@ -170,7 +170,8 @@ def test_a_candidate_that_does_not_start_at_the_timed_size_fails_there(
 ) -> None:
     monkeypatch.setattr(device, "at_start", failing("quick", CRASH))
     evaluation = evaluate(device, store, problem)
-    assert (evaluation.verdict, evaluation.reason) == (Verdict.RUNTIME_ERROR, "it crashed at its start")
+    assert evaluation.verdict is Verdict.RUNTIME_ERROR
+    assert evaluation.reason == f"size {StandardWorkload.MEDIUM}: {CRASH.reason}"
     assert evaluation.log == "its log"
     assert evaluation.timing is None
 

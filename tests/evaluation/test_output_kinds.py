@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import torch
 from budget_support import reduced
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import PerturbationKind
@@ -41,6 +42,24 @@ NAMES = ("argmax", "layer_norm_statistics", "masked_cumsum", "quantize", "top2")
 
 def problem(name: str) -> Problem:
     return load_problem(PROBLEMS / name)
+
+
+class Counted(TorchDispatchMode):
+    """While it is entered, counts products of matrices."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.products = 0
+
+    def __torch_dispatch__(
+        self,
+        func: torch._ops.OpOverload,
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        self.products += func.overloadpacket is torch.ops.aten.mm
+        return func(*args, **(kwargs or {}))
 
 
 def specs(name: str, precision: Precision = Precision.FP16) -> dict[str, tuple[TensorRole, DType]]:
@@ -181,6 +200,14 @@ def test_a_product_whose_terms_cancel_is_off_next_to_its_row(seed: int) -> None:
         assert 0 < abs(whole / 1.1 - 1) < 32 * torch.finfo(torch.float32).eps
         signs.add(cancelled > 0)
     assert signs == {True, False}
+
+
+@pytest.mark.parametrize(("dtype", "times"), [(torch.float64, 1), (torch.float32, 2)])
+def test_arithmetic_is_computed_in_float64_once_more_where_it_is_not_yet(dtype: torch.dtype, times: int) -> None:
+    square = torch.rand(8, 8, dtype=dtype)
+    with Counted() as counted, Float32Arithmetic(torch.float32, torch.device("cpu"), seed=0, side=1):
+        square @ square
+    assert counted.products == times
 
 
 def test_indices_of_what_underflows_to_equal_values_are_not_asked_for(store: InputStore, tmp_path: Path) -> None:

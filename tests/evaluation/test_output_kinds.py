@@ -210,19 +210,43 @@ def test_arithmetic_is_computed_in_float64_once_more_where_it_is_not_yet(dtype: 
     assert counted.products == times
 
 
-def test_indices_of_what_underflows_to_equal_values_are_not_asked_for(store: InputStore, tmp_path: Path) -> None:
-    """A gate takes the best of a softmax, whose shares of large scores are zeros; any of them is as good."""
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A problem whose indices are of the best of a softmax, and which says nothing of what they point into."""
     directory = shutil.copytree(PROBLEMS / "top2", tmp_path / "gate")
     reference = (directory / "reference.py").read_text()
     gate = reference.replace("torch.topk(x, ", "torch.topk(torch.softmax(x, dim=1), ")
     (directory / "reference.py").write_text(re.sub("^INDICES.*$", "", gate, flags=re.MULTILINE))
     assert gate != reference
+    return directory
+
+
+def test_indices_of_what_underflows_to_equal_values_are_not_asked_for(store: InputStore, gate: Path) -> None:
+    """A gate takes the best of a softmax, whose shares of large scores are zeros; any of them is as good."""
     draws = attempts(Distribution.LARGE)
-    with store.use(InputKey(load_problem(directory), Precision.FP32, "small", draws, 3)) as lent:
+    with store.use(InputKey(load_problem(gate), Precision.FP32, "small", draws, 3)) as lent:
         indices = lent.expected["indices"]
         ranked = torch.topk(given_to(lent, "x"), indices.spec.shape[-1], dim=1).indices
     assert not would_be_refused(indices, ranked.to(indices.values.dtype), 2.0, ACCUMULATION)
     assert would_be_refused(indices, ranked.flip(1).to(indices.values.dtype), 2.0, ACCUMULATION)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_index_of_any_of_several_that_are_equal_is_right(store: InputStore, gate: Path, seed: int) -> None:
+    """Of a thousand rows in bf16, the best 8 of some have scores that are equal three or four ways."""
+    reference = (gate / "reference.py").read_text()
+    for before, after in (('"rows": 35', '"rows": 1025'), ("dim=1), 2,", "dim=1), 8,")):
+        assert reference.count(before) == 1
+        reference = reference.replace(before, after)
+    (gate / "reference.py").write_text(reference)
+    with store.use(InputKey(load_problem(gate), Precision.BF16, "small", (Distribution.DECLARED,), seed)) as lent:
+        indices, x = lent.expected["indices"], given_to(lent, "x").float()
+    first, last = (torch.sort(-some, dim=1, stable=True).indices[:, :8] for some in (x, x.flip(1)))
+    swapped = first.clone()
+    row = int((x.gather(1, first[:, :1]) > x.gather(1, first[:, 1:2])).nonzero()[0, 0])
+    swapped[row, :2] = first[row, :2].flip(0)
+    for ranked, refused in ((first, False), (x.shape[1] - 1 - last, False), (swapped, True)):
+        assert would_be_refused(indices, ranked.to(indices.values.dtype), 2.0, ACCUMULATION) is refused
 
 
 def test_what_is_exactly_half_way_goes_to_the_even_neighbour(store: InputStore, tmp_path: Path) -> None:

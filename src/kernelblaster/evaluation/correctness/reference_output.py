@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -15,9 +14,10 @@ from kernelblaster.evaluation.correctness.error_scale import ErrorScale, Losses,
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
 from kernelblaster.evaluation.correctness.input_draws import DEEP_NETWORK, Draw, may_change
 from kernelblaster.evaluation.correctness.long_sums import LongestSum, drifts
+from kernelblaster.evaluation.correctness.off_runs import OffRuns
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
-from kernelblaster.evaluation.correctness.rounding_ties import RoundingTies
-from kernelblaster.evaluation.correctness.widening import Float32Arithmetic, Jittered, Widened
+from kernelblaster.evaluation.correctness.rounding_ties import RoundingTies, Varying
+from kernelblaster.evaluation.correctness.widening import Jittered, Widened
 from kernelblaster.evaluation.inputs.distributions import FAR_FROM_ZERO, Distribution, accumulation_at
 from kernelblaster.evaluation.inputs.leading import Leading, distances
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
@@ -45,8 +45,6 @@ _FEW = 8192
 """Elements of an output up to which PyTorch's errors may be small by luck: several results are taken."""
 _DIFFERENT, _LEVELS = 16, 24
 """Values that an output must have where inputs are tiny, and equally frequent ones behind layers."""
-_SEEDS = 4
-"""Of runs whose arithmetic is off, two each, of a reference with whole numbers or flags."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
 Ties = IndexTies | RoundingTies
@@ -111,7 +109,7 @@ def solve(
             references = _run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
         plain = cache(lambda kind, rounding: _plain(drawn, kind, device, rounding, moved=kind is exact))
-        otherwise = cache(lambda: _otherwise(drawn, _elements(drawn, outputs), storage_dtype(precision), device))
+        whole_numbers = _hanging(drawn, outputs, references, storage_dtype(precision), device)
 
         def stored(place: int, rounding: int) -> torch.Tensor:
             # A module may leave in float32 what a kernel stores in 16 bits: a softmax that asks for it does.
@@ -121,7 +119,7 @@ def solve(
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
-                tensors.append(_exact_tensor(drawn, spec, references[place], [each[place] for each in otherwise()]))
+                tensors.append(whole_numbers[spec.name])
                 continue
             scale = ErrorScale.measure(references[place], stored(place, 0), spec, losses)
             for rounding in range(1, _roundings(drawn, spec)):
@@ -236,34 +234,34 @@ def _differs(expected: ReferenceTensor, behind_layers: bool) -> bool:
     return float(others.sum() ** 2 / (others**2).sum()) >= min(_LEVELS, elements / 2)
 
 
-def _exact_tensor(
-    drawn: Draw, spec: TensorSpec, values: torch.Tensor, others: Sequence[torch.Tensor]
-) -> ReferenceTensor:
-    """An output of integers or flags, as it is stored; `others` are what it may be where it hangs on roundings."""
-    source, kind = drawn.problem.indices.get(spec.name), TORCH_DTYPES[spec.dtype]
-    values = values.cpu().to(kind)
-    rounding = RoundingTies.of(values, [it.cpu().to(kind) for it in others])
-    ties = rounding if source is None else IndexTies.of(drawn.inputs[source.tensor].cpu(), source, spec)
-    return ReferenceTensor(spec, values, None, ties, hangs_on_roundings=not rounding.are_few)
-
-
-def _otherwise(
-    drawn: Draw, elements: int, storage: torch.dtype, device: torch.device
-) -> Sequence[tuple[torch.Tensor, ...]]:
-    """Results whose arithmetic is off as a kernel's may be, and those of PyTorch in float32.
-
-    None where nothing is rounded, or memory lacks. `elements` are those of everything that is given and returned.
-    """
-    found: list[tuple[torch.Tensor, ...]] = []
-    if 8 * _COPIES * elements > _MEMORY_SHARE * _free_memory(device):
-        return found
-    for seed, side in itertools.product(range(_SEEDS), (1, -1)):
-        with Float32Arithmetic(storage, device, seed, side) as arithmetic:
-            results = _run(drawn, torch.float64, device)
-        if not arithmetic.moved:
-            return found
-        found.append(results)
-    return [*found, _run(drawn, torch.float32, device)]
+def _hanging(
+    drawn: Draw,
+    outputs: Sequence[TensorSpec],
+    references: Sequence[torch.Tensor],
+    storage: torch.dtype,
+    device: torch.device,
+) -> dict[str, ReferenceTensor]:
+    """Outputs of integers and flags, as they are stored, and what they may be where they hang on roundings."""
+    pairs = list(zip(outputs, references, strict=True))
+    expected = {
+        place: values.cpu().to(TORCH_DTYPES[spec.dtype])
+        for place, (spec, values) in enumerate(pairs)
+        if not spec.dtype.is_floating_point
+    }
+    if not expected:
+        return {}
+    if 8 * _COPIES * _elements(drawn, outputs) > _MEMORY_SHARE * _free_memory(device):
+        rounding = {place: Varying(values).ties() for place, values in expected.items()}
+    else:
+        undeclared = [place for place in expected if outputs[place].name not in drawn.problem.indices]
+        rounding = OffRuns(lambda dtype: _run(drawn, dtype, device), storage, device).ties(expected, undeclared)
+    found = {}
+    for place, values in expected.items():
+        spec, ties = outputs[place], rounding[place]
+        source = drawn.problem.indices.get(spec.name)
+        good = ties if source is None else IndexTies.of(drawn.inputs[source.tensor].cpu(), source, spec)
+        found[spec.name] = ReferenceTensor(spec, values, None, good, hangs_on_roundings=not ties.are_few)
+    return found
 
 
 def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:

@@ -123,10 +123,9 @@ class Float32Arithmetic(TorchDispatchMode):
         result = func(*given[0], **given[1])
         if func.overloadpacket not in ARITHMETIC or func._schema.is_mutable or given[1].get("rounding_mode"):
             return result
-        wide, exact = given, result
-        if any(isinstance(one, torch.Tensor) and one.dtype is torch.float32 for one in tree_leaves(given)):
-            wide = tree_map_only(torch.Tensor, lambda one: one.double() if one.dtype is torch.float32 else one, given)
-            exact = func(*wide[0], **wide[1])
+        wide = tree_map_only(torch.Tensor, lambda one: one.double() if one.dtype is torch.float32 else one, given)
+        narrow = any(isinstance(one, torch.Tensor) and one.dtype is torch.float32 for one in tree_leaves(given))
+        exact = func(*wide[0], **wide[1]) if narrow else result
         if func.overloadpacket in _VANISHING:
             exact = self._not_vanished(exact, wide[0][0])
         size = self._size_of_products if func.overloadpacket in _PRODUCTS else self._size

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from kernelblaster.evaluation.correctness.discrete_choices import Choices
+from kernelblaster.evaluation.correctness.other_choices import OtherChoices, VaryingValues
 from kernelblaster.evaluation.correctness.rounding_ties import RoundingTies, Varying
 from kernelblaster.evaluation.correctness.widening import Float32Arithmetic
 
@@ -51,6 +53,35 @@ class OffRuns:
             self._show(more, range(_SEEDS, _SEEDS_OF_JUMPS))
         return found | {place: each.ties() for place, each in more.items()}
 
+    def choices(self, expected: Mapping[int, torch.Tensor]) -> dict[int, OtherChoices]:
+        """What floating-point outputs may be where they hang on choices among what is equal up to rounding.
+
+        Arithmetic that is off chooses; what comes of its choices is computed in float64.
+
+        Args:
+            expected: these outputs, by their place among all.
+        """
+        varying = {place: VaryingValues(values) for place, values in expected.items()}
+        with Choices() as own:
+            self.run(torch.float64)
+        for made in self._made():
+            if not own.same_as(made):
+                with Choices(made.found) as again:
+                    results = self.run(torch.float64)
+                if not again.astray:
+                    _add(varying, results)
+        return {place: each.choices() for place, each in varying.items()}
+
+    def _made(self) -> Iterator[Choices]:
+        """What runs with arithmetic that is off choose, and PyTorch in float32."""
+        for seed, side in itertools.product(range(_SEEDS), (1, -1)):
+            with Float32Arithmetic(self.storage, self.device, seed, side), Choices() as made:
+                self.run(torch.float64)
+            yield made
+        with Choices() as made:
+            self.run(torch.float32)
+        yield made
+
     def _show(self, varying: Mapping[int, Varying], seeds: Iterable[int]) -> None:
         for results in self._off(seeds):
             _add(varying, results)
@@ -65,6 +96,6 @@ class OffRuns:
             yield results
 
 
-def _add(varying: Mapping[int, Varying], results: Results) -> None:
+def _add(varying: Mapping[int, Varying] | Mapping[int, VaryingValues], results: Results) -> None:
     for place, each in varying.items():
         each.add(results[place])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,11 +36,23 @@ class Varying:
 
     def ties(self) -> RoundingTies:
         """What was seen so far."""
-        places = torch.cat([self._expected.new_zeros(0, dtype=torch.int64), *(at for at, _ in self._others)]).unique()
-        seen = self._expected[places].repeat(1 + len(self._others), 1)
-        for row, (at, values) in zip(seen[1:], self._others, strict=True):
-            row[torch.searchsorted(places, at)] = values
-        return RoundingTies(self._expected.numel(), places, seen)
+        return RoundingTies(self._expected.numel(), *together(self._expected, self._others))
+
+
+def together(
+    expected: torch.Tensor, others: Sequence[tuple[torch.Tensor, torch.Tensor]]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Places where any of several outputs differs, ascending, and what all have there, the expected output's first.
+
+    Args:
+        expected: flat, on the CPU.
+        others: of each other output, places where it differs, ascending, and its values there.
+    """
+    places = torch.cat([torch.zeros(0, dtype=torch.int64), *(at for at, _ in others)]).unique()
+    seen = expected[places].repeat(1 + len(others), 1)
+    for row, (at, values) in zip(seen[1:], others, strict=True):
+        row[torch.searchsorted(places, at)] = values
+    return places, seen
 
 
 @dataclass(frozen=True)

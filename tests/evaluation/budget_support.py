@@ -11,7 +11,8 @@ from pathlib import Path
 
 import torch
 
-from kernelblaster.evaluation.correctness.compare import Findings, compare_output
+from kernelblaster.evaluation.correctness.compare import compare_output
+from kernelblaster.evaluation.correctness.findings import Findings
 from kernelblaster.evaluation.correctness.input_draws import perturb
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
 from kernelblaster.evaluation.inputs.distributions import ACCUMULATION, Distribution, accumulation

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelblaster.evaluation.correctness.compare import Findings, compare
+from kernelblaster.evaluation.correctness.compare import compare
 from kernelblaster.evaluation.correctness.error_budget import Budget
 from kernelblaster.evaluation.correctness.error_scale import ErrorScale, Losses
+from kernelblaster.evaluation.correctness.findings import Findings
 from kernelblaster.evaluation.correctness.long_sums import LANES, LANES_OF_ONE, LongestSum, drifts
 from kernelblaster.evaluation.inputs.distributions import ACCUMULATION
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, write_tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import torch
 from budget_support import reduced
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelblaster.config import EvaluationConfig
 from kernelblaster.devices.base import PerturbationKind
@@ -41,6 +42,24 @@ NAMES = ("argmax", "layer_norm_statistics", "masked_cumsum", "quantize", "top2")
 
 def problem(name: str) -> Problem:
     return load_problem(PROBLEMS / name)
+
+
+class Counted(TorchDispatchMode):
+    """While it is entered, counts products of matrices."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.products = 0
+
+    def __torch_dispatch__(
+        self,
+        func: torch._ops.OpOverload,
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        self.products += func.overloadpacket is torch.ops.aten.mm
+        return func(*args, **(kwargs or {}))
 
 
 def specs(name: str, precision: Precision = Precision.FP16) -> dict[str, tuple[TensorRole, DType]]:
@@ -183,19 +202,51 @@ def test_a_product_whose_terms_cancel_is_off_next_to_its_row(seed: int) -> None:
     assert signs == {True, False}
 
 
-def test_indices_of_what_underflows_to_equal_values_are_not_asked_for(store: InputStore, tmp_path: Path) -> None:
-    """A gate takes the best of a softmax, whose shares of large scores are zeros; any of them is as good."""
+@pytest.mark.parametrize(("dtype", "times"), [(torch.float64, 1), (torch.float32, 2)])
+def test_arithmetic_is_computed_in_float64_once_more_where_it_is_not_yet(dtype: torch.dtype, times: int) -> None:
+    square = torch.rand(8, 8, dtype=dtype)
+    with Counted() as counted, Float32Arithmetic(torch.float32, torch.device("cpu"), seed=0, side=1):
+        square @ square
+    assert counted.products == times
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A problem whose indices are of the best of a softmax, and which says nothing of what they point into."""
     directory = shutil.copytree(PROBLEMS / "top2", tmp_path / "gate")
     reference = (directory / "reference.py").read_text()
     gate = reference.replace("torch.topk(x, ", "torch.topk(torch.softmax(x, dim=1), ")
     (directory / "reference.py").write_text(re.sub("^INDICES.*$", "", gate, flags=re.MULTILINE))
     assert gate != reference
+    return directory
+
+
+def test_indices_of_what_underflows_to_equal_values_are_not_asked_for(store: InputStore, gate: Path) -> None:
+    """A gate takes the best of a softmax, whose shares of large scores are zeros; any of them is as good."""
     draws = attempts(Distribution.LARGE)
-    with store.use(InputKey(load_problem(directory), Precision.FP32, "small", draws, 3)) as lent:
+    with store.use(InputKey(load_problem(gate), Precision.FP32, "small", draws, 3)) as lent:
         indices = lent.expected["indices"]
         ranked = torch.topk(given_to(lent, "x"), indices.spec.shape[-1], dim=1).indices
     assert not would_be_refused(indices, ranked.to(indices.values.dtype), 2.0, ACCUMULATION)
     assert would_be_refused(indices, ranked.flip(1).to(indices.values.dtype), 2.0, ACCUMULATION)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_index_of_any_of_several_that_are_equal_is_right(store: InputStore, gate: Path, seed: int) -> None:
+    """Of a thousand rows in bf16, the best 8 of some have scores that are equal three or four ways."""
+    reference = (gate / "reference.py").read_text()
+    for before, after in (('"rows": 35', '"rows": 1025'), ("dim=1), 2,", "dim=1), 8,")):
+        assert reference.count(before) == 1
+        reference = reference.replace(before, after)
+    (gate / "reference.py").write_text(reference)
+    with store.use(InputKey(load_problem(gate), Precision.BF16, "small", (Distribution.DECLARED,), seed)) as lent:
+        indices, x = lent.expected["indices"], given_to(lent, "x").float()
+    first, last = (torch.sort(-some, dim=1, stable=True).indices[:, :8] for some in (x, x.flip(1)))
+    swapped = first.clone()
+    row = int((x.gather(1, first[:, :1]) > x.gather(1, first[:, 1:2])).nonzero()[0, 0])
+    swapped[row, :2] = first[row, :2].flip(0)
+    for ranked, refused in ((first, False), (x.shape[1] - 1 - last, False), (swapped, True)):
+        assert would_be_refused(indices, ranked.to(indices.values.dtype), 2.0, ACCUMULATION) is refused
 
 
 def test_what_is_exactly_half_way_goes_to_the_even_neighbour(store: InputStore, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +16,14 @@ import torch
 from kernelblaster.errors import DeviceMemoryFull
 from kernelblaster.evaluation.correctness.error_budget import Budget, SharedError
 from kernelblaster.evaluation.correctness.error_scale import CHUNK_ELEMENTS, fits
+from kernelblaster.evaluation.correctness.findings import Findings, Worst, WorstRow
+from kernelblaster.evaluation.correctness.other_choices import OtherChoices
 from kernelblaster.evaluation.correctness.pieces import Pieces
 from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor, Ties
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, borrowed_memory, read_tensor, spans, stored_spans
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import TensorSpec
 
-TILES = (256, 128, 64, 32, 16)
-"""Tile extents whose tail is worth naming."""
 _CPU_CHUNK = 1 << 18
 """Elements at once on a CPU: some twenty intermediate results in float64 stay near it."""
 _KEPT_WRONG = 4096
@@ -33,92 +32,6 @@ _PATTERN_SPREAD = 0.02
 _SAME_WORDS = 1 << 22
 _SAME_THREADS = 8
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-@dataclass(frozen=True)
-class Worst:
-    """The element furthest over (or nearest to) its budget."""
-
-    index: tuple[int, ...]
-    expected: float
-    got: float
-
-
-@dataclass(frozen=True)
-class WorstRow:
-    """The row whose elements are furthest off together.
-
-    Attributes:
-        index: of the row, an index less than its elements have.
-        share: by which part of the row's values.
-        ratio: over what is granted.
-    """
-
-    index: tuple[int, ...]
-    share: float
-    ratio: float
-
-
-@dataclass
-class Findings:
-    """What comparing one output showed. Errors are inf where the output is not finite and should be."""
-
-    spec: TensorSpec
-    max_error: float = 0.0
-    norm_error: float = 0.0
-    ratio: float = 0.0
-    """Worst error over its budget: of an element, of a row together, in norm."""
-    wrong: int = 0
-    strays: int = 0
-    """Elements beyond their budget that are none of the wrong ones, see `error_budget`."""
-    unwritten: int = 0
-    not_finite: int = 0
-    worst: Worst | None = None
-    worst_row: WorstRow | None = None
-    """None where rows are not judged."""
-    low_corner: list[int] = field(default_factory=list)
-    """Per axis, the smallest index of a wrong element."""
-    factor: float | None = None
-    """got / expected where that is one constant over the wrong elements."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether every element, every row and the norm are within budget."""
-        return self.wrong == 0 and self.ratio <= 1
-
-    def describe(self) -> str:
-        """One line for whoever repairs the kernel; for a failed comparison."""
-        name, total = self.spec.name, self.spec.elements
-        row = self.worst_row
-        if self.wrong == 0 and row is not None and row.ratio > 1:
-            place, side = ", ".join([*map(str, row.index), ":"]), "large" if row.share > 0 else "small"
-            return (
-                f"{name}: every element is within budget, but {name}[{place}] as a whole is {abs(row.share):.2%} too "
-                f"{side}: its elements share an error, e.g. of a sum that is not added in fp32"
-            )
-        if self.wrong == 0:
-            return f"{name}: every element is within budget but the relative error in norm {self.norm_error:.3g} is not"
-        parts = [f"{name}: {self.wrong} of {total} elements are wrong ({_share(self.wrong, total)})"]
-        if self.worst is not None:
-            place = f"{name}[{', '.join(map(str, self.worst.index))}]"
-            parts.append(f"worst {place} expected {self.worst.expected:.6g}, got {self.worst.got:.6g}")
-        if self.unwritten:
-            parts.append(f"{self.unwritten} elements were never written")
-        elif self.not_finite:
-            parts.append(f"{self.not_finite} are NaN or infinite")
-        return "; ".join([*parts, *self._hints()])
-
-    def _hints(self) -> list[str]:
-        hints = [] if self.factor is None else [f"got is {self.factor:.4g} times expected"]
-        for axis, (extent, low) in enumerate(zip(self.spec.shape, self.low_corner, strict=False)):
-            edges = [extent - extent % tile for tile in TILES if 0 < extent % tile < extent]
-            reached = [edge for edge in edges if low >= edge]
-            if reached:
-                hints.append(
-                    f"all wrong elements have index >= {max(reached)} on axis {axis} of extent {extent}: "
-                    "check the partial tile at the end"
-                )
-        return hints
 
 
 def compare_output(
@@ -137,7 +50,7 @@ def compare_output(
     if expected.scale is None:
         return compare_exact(path, expected.values, expected.spec, poison, expected.ties)
     budget = Budget(expected.spec, expected.scale, factor, loss, judge_nan)
-    return compare(path, expected.values, budget, poison, expected.pieces)
+    return compare(path, expected.values, budget, poison, expected.pieces, expected.choices)
 
 
 def would_be_refused(expected: ReferenceTensor, other: torch.Tensor, factor: float, loss: float) -> bool:
@@ -146,10 +59,18 @@ def would_be_refused(expected: ReferenceTensor, other: torch.Tensor, factor: flo
         if expected.ties is not None and not other.is_floating_point():
             return not bool(expected.ties.accepts(other.to(expected.values.device), expected.values).all())
         return not torch.equal(other.to(expected.values.device, torch.float64), expected.values.to(torch.float64))
-    return tells_apart(expected.values, other, Budget(expected.spec, expected.scale, factor, loss), expected.pieces)
+    budget = Budget(expected.spec, expected.scale, factor, loss)
+    return tells_apart(expected.values, other, budget, expected.pieces, expected.choices)
 
 
-def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int, pieces: Pieces | None = None) -> Findings:
+def compare(
+    path: Path,
+    reference: torch.Tensor,
+    budget: Budget,
+    poison: int,
+    pieces: Pieces | None = None,
+    choices: OtherChoices | None = None,
+) -> Findings:
     """Compare a floating-point output with its reference.
 
     Args:
@@ -158,13 +79,14 @@ def compare(path: Path, reference: torch.Tensor, budget: Budget, poison: int, pi
         budget: how wrong it may be.
         poison: byte that the output was filled with before the call.
         pieces: which elements are compared; None: all.
+        choices: what else some may be, of which the nearest is expected.
     """
     try:
         with borrowed_memory(budget.spec.elements) as device:
-            return _compare_on(device, path, reference, budget, poison, pieces)
+            return _compare_on(device, path, reference, budget, poison, pieces, choices)
     except DeviceMemoryFull:
         # The candidate is still there, and may hold all of the GPU's memory: no reason not to judge it.
-        return _compare_on(torch.device("cpu"), path, reference, budget, poison, pieces)
+        return _compare_on(torch.device("cpu"), path, reference, budget, poison, pieces, choices)
 
 
 def _stretches(budget: Budget, pieces: Pieces | None, at_most: int) -> Iterator[tuple[int, int, int]]:
@@ -181,6 +103,7 @@ def _compare_on(
     budget: Budget,
     poison: int,
     pieces: Pieces | None,
+    choices: OtherChoices | None,
     *,
     strays: bool = True,
 ) -> Findings:
@@ -191,13 +114,29 @@ def _compare_on(
         chunk = _CPU_CHUNK if device.type == "cpu" else CHUNK_ELEMENTS
         for start, stop, place in _stretches(budget, pieces, chunk):
             expected = expected_flat[place : place + stop - start].to(device).double()
-            error_square += _compare_span(findings, budget, start, output(start, stop), expected, poison, strays=strays)
+            got = output(start, stop)
+            expected = _likeliest(expected, got, budget, choices, start, place)
+            error_square += _compare_span(findings, budget, start, got, expected, poison, strays=strays)
     if findings.strays > budget.most_strays:
-        return _compare_on(device, path, reference, budget, poison, pieces, strays=False)
+        return _compare_on(device, path, reference, budget, poison, pieces, choices, strays=False)
     findings.norm_error = _relative(error_square**0.5, budget.scale.reference_norm)
     together = 0.0 if findings.worst_row is None else findings.worst_row.ratio
     findings.ratio = max(findings.ratio, findings.norm_error / budget.norm, together)
     return findings
+
+
+def _likeliest(
+    expected: torch.Tensor,
+    got: torch.Tensor,
+    budget: Budget,
+    choices: OtherChoices | None,
+    start: int,
+    place: int,
+) -> torch.Tensor:
+    """What is expected of elements from `start` on, whose `place` is that in the reference, by the choices of `got`."""
+    if choices is None:
+        return expected
+    return choices.nearest(got, expected, place, budget.over(expected, start).tolerances)
 
 
 def compare_exact(
@@ -268,7 +207,13 @@ def _bytes_of_flags(values: torch.Tensor) -> torch.Tensor:
     return values.view(torch.uint8) if values.dtype is torch.bool else values
 
 
-def tells_apart(reference: torch.Tensor, other: torch.Tensor, budget: Budget, pieces: Pieces | None = None) -> bool:
+def tells_apart(
+    reference: torch.Tensor,
+    other: torch.Tensor,
+    budget: Budget,
+    pieces: Pieces | None = None,
+    choices: OtherChoices | None = None,
+) -> bool:
     """Whether `other`, which is whole, in place of a floating-point `reference` would be refused."""
     spec, expected_flat, other_flat = budget.spec, reference.reshape(-1), other.reshape(-1)
     with borrowed_memory(spec.elements) as device:
@@ -276,6 +221,7 @@ def tells_apart(reference: torch.Tensor, other: torch.Tensor, budget: Budget, pi
         for start, stop, place in _stretches(budget, pieces, CHUNK_ELEMENTS):
             expected = expected_flat[place : place + stop - start].to(device).double()
             got = other_flat[start:stop].to(device).double()
+            expected = _likeliest(expected, got, budget, choices, start, place)
             held, error = fits(expected, spec.dtype) & torch.isfinite(expected), (got - expected).abs()
             grant = budget.over(expected, start)
             strays += int((held & ~(error <= grant.tolerances)).sum())
@@ -391,8 +337,3 @@ def _relative(error_norm: float, reference_norm: float) -> float:
     if reference_norm:
         return error_norm / reference_norm
     return torch.inf if error_norm else 0.0
-
-
-def _share(part: int, total: int) -> str:
-    share = 100 * part / total
-    return f"{share:.1f} %" if share >= 0.1 else f"{share:.2g} %"

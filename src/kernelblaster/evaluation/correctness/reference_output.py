@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-import itertools
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
 
+from kernelblaster.evaluation.correctness.discrete_choices import Choosing
+from kernelblaster.evaluation.correctness.error_budget import Budget
 from kernelblaster.evaluation.correctness.error_scale import ErrorScale, Losses, fits, row_length
 from kernelblaster.evaluation.correctness.index_ties import IndexTies
-from kernelblaster.evaluation.correctness.input_draws import DEEP_NETWORK, Draw, may_change
+from kernelblaster.evaluation.correctness.input_draws import DEEP_NETWORK, Draw
 from kernelblaster.evaluation.correctness.long_sums import LongestSum, drifts
+from kernelblaster.evaluation.correctness.off_runs import OffRuns
+from kernelblaster.evaluation.correctness.other_choices import OtherChoices
 from kernelblaster.evaluation.correctness.pieces import BYTES, Pieces
-from kernelblaster.evaluation.correctness.rounding_ties import RoundingTies
-from kernelblaster.evaluation.correctness.widening import Float32Arithmetic, Jittered, Widened
+from kernelblaster.evaluation.correctness.reference_runs import numerics, plain_run, run
+from kernelblaster.evaluation.correctness.rounding_ties import RoundingTies, Varying
+from kernelblaster.evaluation.correctness.widening import Jittered
 from kernelblaster.evaluation.inputs.distributions import FAR_FROM_ZERO, Distribution, accumulation_at
 from kernelblaster.evaluation.inputs.leading import Leading, distances
 from kernelblaster.evaluation.inputs.scratch import free_host_memory
@@ -28,8 +31,7 @@ from kernelblaster.evaluation.inputs.tensors import (
 )
 from kernelblaster.problems.dtype import DType
 from kernelblaster.problems.problem import Precision, TensorSpec
-from kernelblaster.problems.reference import TORCH, run_model
-from kernelblaster.problems.time_limit import within_time
+from kernelblaster.problems.reference import TORCH
 
 _MEMORY_SHARE = 0.7
 """Of the free memory, what a reference may take."""
@@ -45,8 +47,6 @@ _FEW = 8192
 """Elements of an output up to which PyTorch's errors may be small by luck: several results are taken."""
 _DIFFERENT, _LEVELS = 16, 24
 """Values that an output must have where inputs are tiny, and equally frequent ones behind layers."""
-_SEEDS = 4
-"""Of runs whose arithmetic is off, two each, of a reference with whole numbers or flags."""
 _COPIES = 4
 """Tensors of the output's size that a forward pass may hold at once, besides inputs and weights."""
 Ties = IndexTies | RoundingTies
@@ -64,7 +64,8 @@ class ReferenceTensor:
         scale: None for integers and flags, which must be equal.
         ties: which other integers and flags are as good: indices of equal values, what fp32 may round otherwise.
         pieces: which elements `values` has, one behind the other; None: all, in the output's shape.
-        hangs_on_roundings: whether too many integers or flags do to tell right from wrong.
+        hangs_on_roundings: whether too many elements do to tell right from wrong.
+        choices: what elements of a floating-point output may be where they hang on a choice that is luck.
     """
 
     spec: TensorSpec
@@ -73,11 +74,12 @@ class ReferenceTensor:
     ties: Ties | None = None
     pieces: Pieces | None = None
     hangs_on_roundings: bool = False
+    choices: OtherChoices | None = None
 
     @property
     def bytes(self) -> int:
         """Memory it takes."""
-        return self.values.nbytes + (0 if self.ties is None else self.ties.nbytes)
+        return self.values.nbytes + sum(it.nbytes for it in (self.ties, self.choices) if it is not None)
 
 
 @dataclass(frozen=True)
@@ -104,14 +106,19 @@ def solve(
 
     With a `secret`, which decides their places, pieces of floating-point outputs are kept alone.
     """
-    with TORCH, torch.no_grad(), _numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
+    with TORCH, torch.no_grad(), numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
         exact, notes = _exact_dtype(drawn, outputs, device)
-        longest = LongestSum()
-        with nullcontext() if drawn.mixed is None else longest:
-            references = _run(drawn, exact, device)
+        longest, choosing = LongestSum(), Choosing()
+        with ExitStack() as watching:
+            watching.enter_context(choosing)
+            if drawn.mixed is not None:
+                watching.enter_context(longest)
+            references = run(drawn, exact, device)
         losses = None if drawn.mixed is None else _losses(drawn, drawn.mixed, device, longest.serial)
-        plain = cache(lambda kind, rounding: _plain(drawn, kind, device, rounding, moved=kind is exact))
-        otherwise = cache(lambda: _otherwise(drawn, _elements(drawn, outputs), storage_dtype(precision), device))
+        plain = cache(lambda kind, rounding: plain_run(drawn, kind, device, rounding, moved=kind is exact))
+        off = _off_runs(drawn, outputs, storage_dtype(precision), device)
+        whole_numbers = _whole_numbers(drawn, outputs, references, off)
+        choices = _choices(outputs, references, off) if choosing.found else {}
 
         def stored(place: int, rounding: int) -> torch.Tensor:
             # A module may leave in float32 what a kernel stores in 16 bits: a softmax that asks for it does.
@@ -121,15 +128,16 @@ def solve(
         tensors = []
         for place, spec in enumerate(outputs):
             if not spec.dtype.is_floating_point:
-                tensors.append(_exact_tensor(drawn, spec, references[place], [each[place] for each in otherwise()]))
+                tensors.append(whole_numbers[spec.name])
                 continue
-            scale = ErrorScale.measure(references[place], stored(place, 0), spec, losses)
+            scale = _measured(references[place], stored(place, 0), spec, losses, choices.get(place))
             for rounding in range(1, _roundings(drawn, spec)):
-                again = stored(place, rounding)
-                scale = scale.with_errors_of(ErrorScale.measure(references[place], again, spec, losses))
-            values = references[place].to(_kept_dtype(spec, exact))
-            whole = ReferenceTensor(spec, values, scale)
-            tensors.append(replace(whole, values=_kept(values)) if secret is None else _in_pieces(whole, secret))
+                again = _measured(references[place], stored(place, rounding), spec, losses, choices.get(place))
+                scale = scale.with_errors_of(again)
+            whole = ReferenceTensor(spec, references[place].to(_kept_dtype(spec, exact)), scale)
+            if place in choices:
+                whole = _with_choices(whole, scale, references[place], choices[place])
+            tensors.append(replace(whole, values=_kept(whole.values)) if secret is None else _in_pieces(whole, secret))
         return ReferenceOutput(tuple(tensors), notes)
 
 
@@ -142,7 +150,31 @@ def _in_pieces(whole: ReferenceTensor, secret: str) -> ReferenceTensor:
     if scale is not None:
         exact = taken.double()
         scale = replace(scale, reference_norm=float(torch.where(fits(exact, spec.dtype), exact, 0.0).norm()))
-    return ReferenceTensor(spec, _kept(taken), scale, pieces=pieces)
+    choices = None if whole.choices is None else whole.choices.taken(pieces)
+    return replace(whole, values=_kept(taken), scale=scale, choices=choices, pieces=pieces)
+
+
+def _measured(
+    reference: torch.Tensor,
+    plain: torch.Tensor,
+    spec: TensorSpec,
+    losses: Losses | None,
+    choices: OtherChoices | None,
+) -> ErrorScale:
+    """The error scale of a plain result, which may have chosen otherwise than the reference."""
+    if choices is not None:
+        reference = choices.nearest(plain.reshape(-1), reference.reshape(-1)).reshape(reference.shape)
+    return ErrorScale.measure(reference, plain, spec, losses)
+
+
+def _with_choices(
+    whole: ReferenceTensor, scale: ErrorScale, reference: torch.Tensor, choices: OtherChoices
+) -> ReferenceTensor:
+    """A floating-point output with what other choices move by more than roundings do."""
+    moved = choices.beyond(Budget(whole.spec, scale, factor=1.0).over(reference.reshape(-1).double(), 0).tolerances)
+    if not len(moved.places):
+        return whole
+    return replace(whole, choices=moved, hangs_on_roundings=not moved.are_few)
 
 
 def _losses(drawn: Draw, mixed: Leading, device: torch.device, serial: float) -> Losses:
@@ -154,8 +186,8 @@ def _losses(drawn: Draw, mixed: Leading, device: torch.device, serial: float) ->
 
 def exact_result(drawn: Draw, outputs: Sequence[TensorSpec]) -> tuple[torch.Tensor, ...]:
     """The reference of a draw alone, on the CPU; `outputs` in the problem's order."""
-    with TORCH, torch.no_grad(), _numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
-        return tuple(result.cpu() for result in _run(drawn, _exact_dtype(drawn, outputs, device)[0], device))
+    with TORCH, torch.no_grad(), numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
+        return tuple(result.cpu() for result in run(drawn, _exact_dtype(drawn, outputs, device)[0], device))
 
 
 def informative(
@@ -163,13 +195,13 @@ def informative(
 ) -> bool:
     """Whether an input set can tell right from wrong in every output.
 
-    It cannot when a reference is zero or not representable, when integers or flags are one value throughout or hang on
-    roundings, when tiny inputs leave a few different values, whose roundings are luck (as where a bias is all that
-    counts), or when PyTorch itself loses most digits: a budget anchored at that would let anything pass. On structured
-    inputs, which are made to be hard, PyTorch must lose nothing but the rounding of the result, and no element more
-    than three roundings of the largest: where it does, what another honest kernel loses there is anybody's guess. A
-    softmax of a few large sums that were rounded to 16 bits is off at few elements, which no norm shows, but far, and
-    each kernel at others.
+    It cannot when a reference is zero or not representable, when integers or flags are one value throughout, when too
+    much hangs on roundings, when tiny inputs leave a few different values, whose roundings are luck (as where a bias is
+    all that counts), or when PyTorch itself loses most digits: a budget anchored at that would let anything pass. On
+    structured inputs, which are made to be hard, PyTorch must lose nothing but the rounding of the result, and no
+    element more than three roundings of the largest: where it does, what another honest kernel loses there is anybody's
+    guess. A softmax of a few large sums that were rounded to 16 bits is off at few elements, which no norm shows, but
+    far, and each kernel at others.
     Where inputs are `infinite`, results may be, too. Behind `layers`, biases alone are a few levels, with little about
     them.
     """
@@ -183,10 +215,10 @@ def steady(drawn: Draw, expected: ReferenceOutput, precision: Precision) -> bool
     and an honest kernel the other. Raises DeviceError.
     """
     outputs = [tensor.spec for tensor in expected.tensors]
-    with TORCH, torch.no_grad(), _numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
+    with TORCH, torch.no_grad(), numerics(), borrowed_memory(_elements(drawn, outputs)) as device:
         exact, _ = _exact_dtype(drawn, outputs, device)
         with Jittered(_JITTER * torch.finfo(storage_dtype(precision)).eps, device):
-            jittered = _run(drawn, exact, device)
+            jittered = run(drawn, exact, device)
     return all(map(_stays, expected.tensors, jittered))
 
 
@@ -194,6 +226,8 @@ def _stays(expected: ReferenceTensor, jittered: torch.Tensor) -> bool:
     if expected.scale is None:
         return True
     values = expected.values.double()
+    if expected.choices is not None:
+        values = expected.choices.nearest(jittered.reshape(-1), values.reshape(-1)).reshape(values.shape)
     furthest = float((jittered.cpu().double() - values.cpu()).nan_to_num(0.0).abs().max())
     rounding = torch.finfo(TORCH_DTYPES[expected.spec.dtype]).eps * float(values.abs().max())
     return furthest <= _STEADY * max(float(expected.scale.anywhere.max()), rounding)
@@ -201,9 +235,9 @@ def _stays(expected: ReferenceTensor, jittered: torch.Tensor) -> bool:
 
 def _informs(expected: ReferenceTensor, distribution: Distribution, behind_layers: bool, *, infinite: bool) -> bool:
     scale, spec = expected.scale, expected.spec
+    if expected.hangs_on_roundings:
+        return False
     if scale is None:
-        if expected.hangs_on_roundings:
-            return False
         return spec.elements < 2 or not bool((expected.values == expected.values.reshape(-1)[0]).all())
     representable = scale.all_fit and (scale.all_finite or (infinite and scale.plain_infinite))
     if not representable or not scale.plain_finite or scale.reference_norm == 0:
@@ -236,55 +270,41 @@ def _differs(expected: ReferenceTensor, behind_layers: bool) -> bool:
     return float(others.sum() ** 2 / (others**2).sum()) >= min(_LEVELS, elements / 2)
 
 
-def _exact_tensor(
-    drawn: Draw, spec: TensorSpec, values: torch.Tensor, others: Sequence[torch.Tensor]
-) -> ReferenceTensor:
-    """An output of integers or flags, as it is stored; `others` are what it may be where it hangs on roundings."""
-    source, kind = drawn.problem.indices.get(spec.name), TORCH_DTYPES[spec.dtype]
-    values = values.cpu().to(kind)
-    rounding = RoundingTies.of(values, [it.cpu().to(kind) for it in others])
-    ties = rounding if source is None else IndexTies.of(drawn.inputs[source.tensor].cpu(), source, spec)
-    return ReferenceTensor(spec, values, None, ties, hangs_on_roundings=not rounding.are_few)
+def _off_runs(drawn: Draw, outputs: Sequence[TensorSpec], storage: torch.dtype, device: torch.device) -> OffRuns | None:
+    """None where memory lacks."""
+    if 8 * _COPIES * _elements(drawn, outputs) > _MEMORY_SHARE * _free_memory(device):
+        return None
+    return OffRuns(lambda dtype: run(drawn, dtype, device), storage, device)
 
 
-def _otherwise(
-    drawn: Draw, elements: int, storage: torch.dtype, device: torch.device
-) -> Sequence[tuple[torch.Tensor, ...]]:
-    """Results whose arithmetic is off as a kernel's may be, and those of PyTorch in float32.
-
-    None where nothing is rounded, or memory lacks. `elements` are those of everything that is given and returned.
-    """
-    found: list[tuple[torch.Tensor, ...]] = []
-    if 8 * _COPIES * elements > _MEMORY_SHARE * _free_memory(device):
-        return found
-    for seed, side in itertools.product(range(_SEEDS), (1, -1)):
-        with Float32Arithmetic(storage, device, seed, side) as arithmetic:
-            results = _run(drawn, torch.float64, device)
-        if not arithmetic.moved:
-            return found
-        found.append(results)
-    return [*found, _run(drawn, torch.float32, device)]
+def _choices(
+    outputs: Sequence[TensorSpec], references: Sequence[torch.Tensor], off: OffRuns | None
+) -> dict[int, OtherChoices]:
+    """What floating-point outputs may be where they hang on a choice, by their place."""
+    places = [place for place, spec in enumerate(outputs) if spec.dtype.is_floating_point]
+    return {} if off is None or not places else off.choices({place: references[place] for place in places})
 
 
-def _run(drawn: Draw, dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, ...]:
-    """Run the module on the drawn values, upcast or as they are."""
-
-    def cast(name: str, tensor: torch.Tensor, copied: bool = False) -> torch.Tensor:
-        # The module sees values, not storage types: where integers are stored narrower than torch draws them, too.
-        whole = torch.int64 if name in drawn.problem.dtypes and tensor.dtype is not torch.bool else tensor.dtype
-        return tensor.to(device, dtype if tensor.is_floating_point() else whole, copy=copied)
-
-    module = copy.deepcopy(drawn.module).to(dtype).to(device)
-    weights = {name: cast(name, weight) for name, weight in drawn.weights.items()}
-    module.load_state_dict({**module.state_dict(), **weights})
-    previous = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        # Copied even where nothing is cast: forward may change what it is given.
-        inputs = {name: cast(name, tensor, copied=True) for name, tensor in drawn.inputs.items()}
-        return within_time(drawn.problem, lambda: run_model(drawn.problem, module, inputs))
-    finally:
-        torch.set_default_dtype(previous)
+def _whole_numbers(
+    drawn: Draw, outputs: Sequence[TensorSpec], references: Sequence[torch.Tensor], off: OffRuns | None
+) -> dict[str, ReferenceTensor]:
+    """Outputs of integers and flags, as they are stored, and what they may be where they hang on roundings."""
+    expected = {
+        place: references[place].cpu().to(TORCH_DTYPES[spec.dtype])
+        for place, spec in enumerate(outputs)
+        if not spec.dtype.is_floating_point
+    }
+    undeclared = [place for place in expected if outputs[place].name not in drawn.problem.indices]
+    rounding = {place: Varying(values).ties() for place, values in expected.items()}
+    if expected and off is not None:
+        rounding = off.ties(expected, undeclared)
+    found = {}
+    for place, values in expected.items():
+        spec, ties = outputs[place], rounding[place]
+        source = drawn.problem.indices.get(spec.name)
+        good = ties if source is None else IndexTies.of(drawn.inputs[source.tensor].cpu(), source, spec)
+        found[spec.name] = ReferenceTensor(spec, values, None, good, hangs_on_roundings=not ties.are_few)
+    return found
 
 
 def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
@@ -308,39 +328,6 @@ def _roundings(drawn: Draw, spec: TensorSpec) -> int:
         return 1
     many = drawn.layers == 1 or drawn.layers > DEEP_NETWORK
     return 4 if many and spec.dtype is not DType.BFLOAT16 else 2
-
-
-def _plain(
-    drawn: Draw, dtype: torch.dtype, device: torch.device, rounding: int, *, moved: bool
-) -> tuple[torch.Tensor, ...]:
-    """Run the module in the storage type; what `widening` names in float32, its results rounded to it.
-
-    Rounding the last result alone would make the budget that of a kernel which keeps all between in float32. From
-    `rounding` 1 on products are off by about one, each time otherwise. `moved`: see `_with_moved_inputs`.
-    """
-    jittered = Jittered(torch.finfo(dtype).eps, device, seed=rounding) if rounding else nullcontext()
-    if moved:
-        drawn = _with_moved_inputs(drawn, device)
-    with Widened(dtype), jittered:
-        return _run(drawn, dtype, device)
-
-
-def _with_moved_inputs(drawn: Draw, device: torch.device) -> Draw:
-    """The draw with inputs, of those that may change, that are off by up to an epsilon of float32.
-
-    PyTorch's errors in the format that the reference was computed in would be none. What such a change of the inputs
-    costs is what an honest kernel may lose there.
-    """
-    random = torch.Generator(device).manual_seed(0)
-    eps = torch.finfo(torch.float32).eps
-
-    def moved(name: str, value: torch.Tensor) -> torch.Tensor:
-        if not may_change(drawn.problem, name, value):
-            return value
-        noise = torch.rand(value.shape, generator=random, device=device)
-        return noise.mul_(2 * eps).add_(1 - eps).mul_(value.to(device))
-
-    return replace(drawn, inputs={name: moved(name, value) for name, value in drawn.inputs.items()})
 
 
 def _elements(drawn: Draw, outputs: Sequence[TensorSpec]) -> int:
@@ -382,19 +369,3 @@ def _free_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     return free_host_memory()
-
-
-@contextmanager
-def _numerics() -> Iterator[None]:
-    """The plain implementation is exact to its format: no TF32, no 16-bit accumulation."""
-    matmul = torch.backends.cuda.matmul
-    kept = (matmul.allow_tf32, matmul.allow_fp16_reduced_precision_reduction)
-    kept_bf16 = matmul.allow_bf16_reduced_precision_reduction
-    matmul.allow_tf32 = matmul.allow_fp16_reduced_precision_reduction = False
-    matmul.allow_bf16_reduced_precision_reduction = False
-    try:
-        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=False, allow_tf32=False):
-            yield
-    finally:
-        matmul.allow_tf32, matmul.allow_fp16_reduced_precision_reduction = kept
-        matmul.allow_bf16_reduced_precision_reduction = kept_bf16

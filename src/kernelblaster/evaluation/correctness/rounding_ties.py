@@ -1,10 +1,9 @@
-"""Outputs of whole numbers or flags that hang on a rounding: a quantised value half way between two numbers."""
+"""Outputs that hang on a rounding: a quantised value half way between two numbers, the best of what is equal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 
@@ -13,13 +12,56 @@ _MOST_FLIPS, _MOST_JUMPS = 1 / 4, 1 / 1000
 bits; and between others, as of indices of what has underflowed to equal values."""
 
 
+class Varying:
+    """Gathers what several runs make of an output of whole numbers or flags.
+
+    Args:
+        expected: on the CPU, in the stored type.
+    """
+
+    def __init__(self, expected: torch.Tensor) -> None:
+        self._expected = expected.reshape(-1)
+        self._others: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def add(self, other: torch.Tensor) -> None:
+        """One more run's output, of the same shape; any device, any type that holds it."""
+        values = other.cpu().to(self._expected.dtype).reshape(-1)
+        places = (values != self._expected).nonzero().reshape(-1)
+        self._others.append((places, values[places]))
+
+    @property
+    def runs(self) -> int:
+        """That were added."""
+        return len(self._others)
+
+    def ties(self) -> RoundingTies:
+        """What was seen so far."""
+        return RoundingTies(self._expected.numel(), *together(self._expected, self._others))
+
+
+def together(
+    expected: torch.Tensor, others: Sequence[tuple[torch.Tensor, torch.Tensor]]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Places where any of several outputs differs, ascending, and what all have there, the expected output's first.
+
+    Args:
+        expected: flat, on the CPU.
+        others: of each other output, places where it differs, ascending, and its values there.
+    """
+    places = torch.cat([torch.zeros(0, dtype=torch.int64), *(at for at, _ in others)]).unique()
+    seen = expected[places].repeat(1 + len(others), 1)
+    for row, (at, values) in zip(seen[1:], others, strict=True):
+        row[torch.searchsorted(places, at)] = values
+    return places, seen
+
+
 @dataclass(frozen=True)
 class RoundingTies:
     """What arithmetic in fp32 may make of an output that arithmetic in float64 makes something else of.
 
     Attributes:
         elements: of the output.
-        places: those that were seen to vary, by their place in the flat output; int64, on the CPU.
+        places: those that were seen to vary, by their place in the flat output; int64, ascending, on the CPU.
         seen: in each place, what was; a row for each run, the expected output's first.
     """
 
@@ -27,26 +69,20 @@ class RoundingTies:
     places: torch.Tensor
     seen: torch.Tensor
 
-    @classmethod
-    def of(cls, expected: torch.Tensor, others: Sequence[torch.Tensor]) -> Self:
-        """Of the expected output and others, whose arithmetic was off; all on the CPU, of one shape and type."""
-        runs = [one.reshape(-1) for one in (expected, *others)]
-        varies = torch.zeros(expected.numel(), dtype=torch.bool)
-        for other in runs[1:]:
-            varies |= other != runs[0]
-        places = varies.nonzero().reshape(-1)
-        return cls(expected.numel(), places, torch.stack([one[places] for one in runs]))
-
     @property
     def nbytes(self) -> int:
         """Memory it takes."""
         return self.places.nbytes + self.seen.nbytes
 
     @property
+    def jumps(self) -> int:
+        """Elements that vary between others than neighbours: of these, any number of values may be as good."""
+        return int((self.seen.double().amax(dim=0) - self.seen.double().amin(dim=0) > 1).sum())
+
+    @property
     def are_few(self) -> bool:
         """Whether so few elements hang on roundings that the output tells right from wrong."""
-        apart = self.seen.double().amax(dim=0) - self.seen.double().amin(dim=0)
-        return len(apart) <= _MOST_FLIPS * self.elements and int((apart > 1).sum()) <= _MOST_JUMPS * self.elements
+        return len(self.places) <= _MOST_FLIPS * self.elements and self.jumps <= _MOST_JUMPS * self.elements
 
     def accepts(self, got: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
         """Which elements of an output are right: equal to the expected ones, or to what was seen in their place.

@@ -27,7 +27,7 @@ from kernelblaster.evaluation.results import ErrorFigures, Verdict
 from kernelblaster.problems.problem import TensorSpec
 
 if TYPE_CHECKING:
-    from kernelblaster.evaluation.correctness.compare import Findings
+    from kernelblaster.evaluation.correctness.findings import Findings
 
 POISON = 0xFF
 """NaN in every floating-point format, -1 in every signed integer, no flag."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map, tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 _ATEN = torch.ops.aten
 _SCANS = frozenset({_ATEN.cumsum, _ATEN.cumprod, _ATEN.logcumsumexp})
@@ -21,11 +21,11 @@ _FUNCTIONS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "c
 _ACTIVATIONS = ("gelu", "silu", "mish", "elu", "softplus", "log_sigmoid_forward", "hardswish", "hardsigmoid")
 _REDUCTIONS = ("sum", "mean", "prod", "var", "std", "var_mean", "norm", "linalg_vector_norm", "logsumexp", "dot", "mv")
 _SOFTMAXES = ("_softmax", "_log_softmax")
-_CENTRED = frozenset({_ATEN.native_layer_norm, _ATEN.native_group_norm, _ATEN.native_batch_norm})
-_ARITHMETIC = (
+_CANCELLING = _PRODUCTS | {_ATEN.native_layer_norm, _ATEN.native_group_norm, _ATEN.native_batch_norm}
+"""Products and centred values: their terms cancel."""
+ARITHMETIC = (
     _SCANS
-    | _PRODUCTS
-    | _CENTRED
+    | _CANCELLING
     | {getattr(_ATEN, name) for name in (*_ELEMENTWISE, *_FUNCTIONS, *_ACTIVATIONS, *_REDUCTIONS, *_SOFTMAXES)}
 )
 """What rounds; what moves, compares or selects values does not."""
@@ -34,7 +34,7 @@ _LEAST = 2.0**-149
 """float32's smallest number."""
 _UNITS, _UNITS_OF_PRODUCTS = 4.0, 16.0
 """Of float32's epsilon: by how much the results of a kernel's fp32 arithmetic may be off, next to themselves, and those
-of products and centred values, whose terms cancel, next to the others of their row, too."""
+whose terms cancel next to the others of their row, too."""
 
 
 class Widened(TorchDispatchMode):
@@ -121,14 +121,15 @@ class Float32Arithmetic(TorchDispatchMode):
     ) -> object:
         given = (args, kwargs or {})
         result = func(*given[0], **given[1])
-        if func.overloadpacket not in _ARITHMETIC or func._schema.is_mutable or given[1].get("rounding_mode"):
+        if func.overloadpacket not in ARITHMETIC or func._schema.is_mutable or given[1].get("rounding_mode"):
             return result
         wide = tree_map_only(torch.Tensor, lambda one: one.double() if one.dtype is torch.float32 else one, given)
-        exact = func(*wide[0], **wide[1])
+        narrow = any(isinstance(one, torch.Tensor) and one.dtype is torch.float32 for one in tree_leaves(given))
+        exact = func(*wide[0], **wide[1]) if narrow else result
         if func.overloadpacket in _VANISHING:
             exact = self._not_vanished(exact, wide[0][0])
         size = self._size_of_products if func.overloadpacket in _PRODUCTS else self._size
-        cancels = func.overloadpacket in _PRODUCTS or func.overloadpacket in _CENTRED
+        cancels = func.overloadpacket in _CANCELLING
         by = wide[0][1] if func.overloadpacket is _ATEN.div else 1.0
         return tree_map(lambda one, exact: self._off(one, exact, by, size, cancels=cancels), result, exact)
 

@@ -176,6 +176,39 @@ def test_a_run_chooses_as_another_did(forward: Callable[[torch.Tensor], torch.Te
         assert not torch.equal(forward(first.clone()), plain)
 
 
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda x: x.topk(3, dim=1),
+        lambda x: x.sort(dim=1),
+        lambda x: x.max(dim=1),
+        lambda x: (x.argmin(dim=1), x.argmin(dim=1)),
+        lambda x: (x.max(), x.argmax()),
+    ],
+)
+def test_which_of_equal_values_is_the_best_is_left_to_chance(
+    forward: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
+) -> None:
+    """The values stay what they are."""
+    equal = torch.zeros(16, 5)
+    plain, indices = forward(equal)[0], set()
+    for seed in range(24):
+        with Choices(random=torch.Generator().manual_seed(seed)):
+            values, chosen = forward(equal)
+        assert values.dtype is plain.dtype
+        assert torch.equal(values, plain) or not values.is_floating_point()
+        indices.add(tuple(chosen.flatten().tolist()))
+    assert len(indices) > 12
+
+
+def test_of_two_equal_values_both_are_found() -> None:
+    found = []
+    for side in (1, -1):
+        with Choices(random=torch.Generator().manual_seed(0), side=side):
+            found.append(torch.zeros(64, 2).argmax(dim=1))
+    assert torch.equal(found[0], 1 - found[1])
+
+
 def test_a_run_that_chooses_among_other_things_goes_astray() -> None:
     with Choices() as own:
         torch.zeros(3).argmax(dim=0)

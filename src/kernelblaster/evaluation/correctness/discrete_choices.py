@@ -17,6 +17,10 @@ from kernelblaster.evaluation.correctness.widening import ARITHMETIC
 _STEPS = frozenset({"round", "floor", "ceil", "trunc", "sign", "heaviside", "floor_divide"})
 _PICKS = frozenset({"topk", "sort", "max", "min", "kthvalue", "mode", "median", "nanmedian"})
 """They return values and the indices of these."""
+_BESTS = _PICKS | {"argmax", "argmin"}
+_APART = 2.0**-40
+"""Relative to themselves, by what equal values are moved apart: less than any rounding in fp32."""
+_LEAST = 2.0**-200
 _ROUNDED, _CHOSEN = 1, 2
 
 
@@ -67,16 +71,21 @@ class Choices(TorchDispatchMode):
 
     Args:
         given: `found` of the other run; None: this one chooses for itself.
+        random: which of exactly equal values is the best is left to it; None: to torch.
+        side: 1 or -1, by which the order of what is equal is reversed: of two equal values both are found so.
 
     Attributes:
         found: results of each choice, in their order.
         astray: whether this run chooses among other things than the given one.
     """
 
-    def __init__(self, given: Sequence[torch.Tensor] | None = None) -> None:
+    def __init__(
+        self, given: Sequence[torch.Tensor] | None = None, random: torch.Generator | None = None, side: int = 1
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: list[torch.Tensor] = []
         self._given = None if given is None else iter(given)
+        self._random, self._side = random, side
         self.astray = False
 
     def __torch_dispatch__(
@@ -86,16 +95,28 @@ class Choices(TorchDispatchMode):
         args: tuple[object, ...] = (),
         kwargs: dict[str, object] | None = None,
     ) -> object:
-        result = func(*args, **(kwargs or {}))
+        result = func(*self._moved_apart(func, args), **(kwargs or {}))
         leaves, structure = tree_flatten(result)
         for place in _chosen(func, args, kwargs, leaves):
             if self._given is None:
                 self.found.append(leaves[place].clone())
             elif not self.astray:
                 self._choose(leaves, place, self._given, func)
-        if self._given is not None and _name(func) in _PICKS and len(leaves) == 2 and isinstance(args[0], torch.Tensor):
+        chosen_for = self._given is not None or self._random is not None
+        if chosen_for and _name(func) in _PICKS and len(leaves) == 2 and isinstance(args[0], torch.Tensor):
             leaves[0] = _values_at(args[0], leaves, _dimension(func, args, kwargs))
         return tree_unflatten(leaves, structure)
+
+    def _moved_apart(self, func: torch._ops.OpOverload, args: tuple[object, ...]) -> tuple[object, ...]:
+        """An operation's arguments, of those that choose the best with what they choose among moved apart."""
+        if self._random is None or _name(func) not in _BESTS or not _along_a_dimension(func):
+            return args
+        values = args[0]
+        if not isinstance(values, torch.Tensor) or not values.is_floating_point():
+            return args
+        noise = torch.rand(values.shape, generator=self._random, dtype=torch.float64, device=values.device)
+        noise = self._side * (noise - 0.5)
+        return (values.double() * (1 + _APART * noise) + _LEAST * noise, *args[1:])
 
     def same_as(self, other: Choices) -> bool:
         """Whether two runs chose the same."""
@@ -139,7 +160,7 @@ def _values_at(values: torch.Tensor, leaves: Sequence[torch.Tensor], dimension: 
     """What lies at the indices that are the second of two results, in place of the first."""
     own, indices = leaves
     if dimension is None or not values.ndim or _is_discrete(values):
-        return own
+        return own.to(values.dtype)
     kept = indices.ndim == values.ndim
     found = values.gather(dimension, indices if kept else indices.unsqueeze(dimension))
     return found if kept else found.squeeze(dimension)
@@ -151,6 +172,10 @@ def _dimension(func: torch._ops.OpOverload, args: tuple[object, ...], kwargs: di
             bound = args[place] if place < len(args) else (kwargs or {}).get("dim", argument.default_value)
             return bound if isinstance(bound, int) else None
     return None
+
+
+def _along_a_dimension(func: torch._ops.OpOverload) -> bool:
+    return not func._schema.is_mutable and any(argument.name == "dim" for argument in func._schema.arguments)
 
 
 def _steps(func: torch._ops.OpOverload, kwargs: dict[str, object] | None) -> bool:

@@ -14,8 +14,8 @@ from kernelblaster.evaluation.correctness.rounding_ties import RoundingTies, Var
 from kernelblaster.evaluation.correctness.widening import Float32Arithmetic
 
 _SEEDS, _SEEDS_OF_JUMPS = 4, 24
-"""Two runs each. The more are for indices of elements that are equal in more than two ways: n runs miss one of m with a
-probability of (1 - 1/m)^n, which of three is 4 % for eight runs and 10^-8 for 48."""
+"""Two runs each. The more are where more than two are equal, of which the two sides show two: n runs miss one of m with
+a probability of (1 - 1/m)^n, which of three is 4 % for eight runs and 10^-8 for 48."""
 _MOST_JUMPS = 1 / 8
 """Of an output's elements, up to which the more are worth their time."""
 
@@ -64,23 +64,31 @@ class OffRuns:
         varying = {place: VaryingValues(values) for place, values in expected.items()}
         with Choices() as own:
             self.run(torch.float64)
-        for made in self._made():
-            if not own.same_as(made):
-                with Choices(made.found) as again:
-                    results = self.run(torch.float64)
-                if not again.astray:
-                    _add(varying, results)
+        with Choices() as plain:
+            self.run(torch.float32)
+        self._choose_again(varying, own, itertools.chain([plain], self._made(range(_SEEDS))))
+        found = [each.choices() for each in varying.values()]
+        if any(each.have_several and each.are_few for each in found):
+            self._choose_again(varying, own, self._made(range(_SEEDS, _SEEDS_OF_JUMPS)))
         return {place: each.choices() for place, each in varying.items()}
 
-    def _made(self) -> Iterator[Choices]:
-        """What runs with arithmetic that is off choose, and PyTorch in float32."""
-        for seed, side in itertools.product(range(_SEEDS), (1, -1)):
-            with Float32Arithmetic(self.storage, self.device, seed, side), Choices() as made:
+    def _choose_again(self, varying: Mapping[int, VaryingValues], own: Choices, others: Iterable[Choices]) -> None:
+        """Add what comes of the choices of others where they differ from the reference's own."""
+        for made in others:
+            if own.same_as(made):
+                continue
+            with Choices(made.found) as again:
+                results = self.run(torch.float64)
+            if not again.astray:
+                _add(varying, results)
+
+    def _made(self, seeds: Iterable[int]) -> Iterator[Choices]:
+        """What runs with arithmetic that is off choose, two for each seed."""
+        for seed, side in itertools.product(seeds, (1, -1)):
+            ties = torch.Generator(self.device).manual_seed(seed)
+            with Float32Arithmetic(self.storage, self.device, seed, side), Choices(random=ties, side=side) as made:
                 self.run(torch.float64)
             yield made
-        with Choices() as made:
-            self.run(torch.float32)
-        yield made
 
     def _show(self, varying: Mapping[int, Varying], seeds: Iterable[int]) -> None:
         for results in self._off(seeds):

@@ -67,6 +67,13 @@ class OtherChoices:
         """Whether so few elements hang on a choice that the output tells right from wrong."""
         return len(self.places) <= _MOST * self.elements
 
+    @property
+    def have_several(self) -> bool:
+        """Whether an element has more than two values: choices among more than two may not all have been seen."""
+        low, high = self.seen.amin(dim=0), self.seen.amax(dim=0)
+        apart = _EXACT * torch.maximum(low.abs(), high.abs())
+        return bool(((self.seen > low + apart) & (self.seen < high - apart)).any())
+
     def beyond(self, tolerances: torch.Tensor) -> OtherChoices:
         """Those that move by more than tolerances, flat and one for each element of the output, have for roundings."""
         moved = (self.seen - self.seen[0]).abs().amax(dim=0)

@@ -50,7 +50,8 @@ clock or launches that were not hidden differ between the two samplings.
 Of fp32 convolutions PyTorch's times are those of cuDNN in TF32, its default. A kernel has to reach fp32's accuracy, for
 which three such products are taken; so these times may be shorter than the attainable ones. Of convolutions with 1 x 1
 windows max-autotune makes products, which in fp32 are without TF32: that of 1/87 takes 8.8 ms by Inductor's notes,
-eager's convolution 3.4. 1/86, 3/6 and 3/13, which max-autotune makes slower than `compile`, hold such windows, too.
+eager's convolution 3.4. What else max-autotune makes slower than `compile` by a fifth or more holds such windows, too:
+1/86, 3/6, 3/13, 3/18, 3/19, 3/21, 3/24, 3/25 and 3/26.
 
 torch.compile's `reduce-overhead` copies inputs into buffers of its CUDA graph in every call, which counts.
 
@@ -62,7 +63,7 @@ launched: in the geometric mean they take 1.00 of their first time and 1.01 of t
 of the shorter of both. So what is chosen differs from one time to the next by more than the clock explains. Listed is
 the fastest of two or three; the others lie in `data/baselines/h200/choices`. 3/15, 3/16 and 3/30 chose once, by the
 device's clock alone; of what is not named here in fp16, by Inductor's. All of this is fp16. In fp32 everything was
-chosen by the device's clock alone: 152 problems of the 203 that hold a product or a convolution have run, and 1/42,
+chosen by the device's clock alone: 196 problems of the 203 that hold a product or a convolution have run, and 1/42,
 and 26 of them again on another machine with an H200, where some of the choices were known: their times differ by up to
 0.8 %. The shorter one is listed here, too.
 

@@ -51,7 +51,7 @@ Of fp32 convolutions PyTorch's times are those of cuDNN in TF32, its default. A 
 which three such products are taken; so these times may be shorter than the attainable ones. Of convolutions with 1 x 1
 windows max-autotune makes products, which in fp32 are without TF32: that of 1/87 takes 8.8 ms by Inductor's notes,
 eager's convolution 3.4. What else max-autotune makes slower than `compile` by a fifth or more holds such windows, too:
-1/86, 3/6, 3/13, 3/18, 3/19, 3/21, 3/24, 3/25 and 3/26.
+1/86, 3/6, 3/7, 3/10, 3/13, 3/18 to 3/21 and 3/24 to 3/26.
 
 torch.compile's `reduce-overhead` copies inputs into buffers of its CUDA graph in every call, which counts.
 
@@ -63,9 +63,10 @@ launched: in the geometric mean they take 1.00 of their first time and 1.01 of t
 of the shorter of both. So what is chosen differs from one time to the next by more than the clock explains. Listed is
 the fastest of two or three; the others lie in `data/baselines/h200/choices`. 3/15, 3/16 and 3/30 chose once, by the
 device's clock alone; of what is not named here in fp16, by Inductor's. All of this is fp16. In fp32 everything was
-chosen by the device's clock alone: 196 problems of the 203 that hold a product or a convolution have run, and 1/42,
-and 26 of them again on another machine with an H200, where some of the choices were known: their times differ by up to
-0.8 %. The shorter one is listed here, too.
+chosen by the device's clock alone, of all 203 problems that hold a product or a convolution, and of 1/42. 26 of them ran
+again on another machine with an H200, where some of the choices were known: their times differ by up to 0.8 %. 3/7,
+3/15, 3/20 and 3/29 were sampled again by other processes, of the same choices, with less beside them: these times are
+0.1 to 5.7 % longer. The shorter one is listed here, too.
 
 Marks: **(h)** more than half of the launches were not hidden, so that the time is the host's; **(e)** more than a tenth
 were not; **(g)** replayed as a CUDA graph, because the host launches too slowly to be hidden. A dash has not run, or

@@ -63,8 +63,8 @@ launched: in the geometric mean they take 1.00 of their first time and 1.01 of t
 of the shorter of both. So what is chosen differs from one time to the next by more than the clock explains. Listed is
 the fastest of two or three; the others lie in `data/baselines/h200/choices`. 3/15, 3/16 and 3/30 chose once, by the
 device's clock alone; of what is not named here in fp16, by Inductor's. All of this is fp16. In fp32 everything was
-chosen by the device's clock alone, of all 203 problems that hold a product or a convolution, and of 1/42. 26 of them ran
-again on another machine with an H200, where some of the choices were known: their times differ by up to 0.8 %. 3/7,
+chosen by the device's clock alone, of all 203 problems that hold a product or a convolution, and of 1/42. 26 of them
+ran again on another machine with an H200, where some of the choices were known: their times differ by up to 0.8 %. 3/7,
 3/15, 3/20 and 3/29 were sampled again by other processes, of the same choices, with less beside them: these times are
 0.1 to 5.7 % longer. The shorter one is listed here, too.
 

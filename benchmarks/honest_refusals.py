@@ -33,7 +33,7 @@ from kernelblaster.evaluation.correctness import long_sums
 from kernelblaster.evaluation.correctness.compare import compare_output
 from kernelblaster.evaluation.correctness.error_scale import Losses
 from kernelblaster.evaluation.correctness.input_draws import Draw, perturb
-from kernelblaster.evaluation.correctness.input_store import InputStore
+from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
 from kernelblaster.evaluation.correctness.reference_output import ReferenceTensor
 from kernelblaster.evaluation.inputs.distributions import accumulation
 from kernelblaster.evaluation.inputs.plan import plan_inputs
@@ -247,6 +247,12 @@ def _without_drift(expected: ReferenceTensor) -> ReferenceTensor:
     return replace(expected, scale=replace(scale, parts=replace(scale.parts, losses=losses)))
 
 
+def over_budget(output: Path, expected: ReferenceTensor, judged: InputSet) -> float:
+    """Largest error of a stored output over its budget; more than 1 is refused."""
+    loss, finite = accumulation(judged.distribution), not judged.infinite
+    return compare_output(output, expected, FACTOR, loss, POISON, judge_nan=finite).ratio
+
+
 def ratios(problem: Problem, precision: Precision, seeds: int) -> Iterator[tuple[float, float]]:
     """Error over budget of each honest result, as the judge is and without drift; more than 1 is refused."""
     with tempfile.TemporaryDirectory() as directory, InputStore(Path(directory)) as store:
@@ -260,12 +266,7 @@ def ratios(problem: Problem, precision: Precision, seeds: int) -> Iterator[tuple
                     drawn = perturb(load_reference(problem), judged.key, *given)
                     for result, expected in zip(honest_results(problem, drawn), judged.expected.tensors, strict=True):
                         write_tensor(path, result.to(TORCH_DTYPES[expected.spec.dtype]))
-                        loss, finite = accumulation(judged.distribution), not judged.infinite
-                        found = [
-                            compare_output(path, one, FACTOR, loss, POISON, judge_nan=finite).ratio
-                            for one in (expected, _without_drift(expected))
-                        ]
-                        yield found[0], found[1]
+                        yield over_budget(path, expected, judged), over_budget(path, _without_drift(expected), judged)
 
 
 def judge(problem: Problem, precision: Precision, seeds: int) -> Refusals:
@@ -314,15 +315,20 @@ def _line(name: str, rows: Sequence[Refusals]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(description: str | None, *, seeds: int, precisions: str) -> argparse.ArgumentParser:
+    """What a study of refusals is asked for on the command line."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--render", type=Path)
     parser.add_argument("--only", default="*")
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--precisions", default="fp16,bf16,fp32")
-    asked = parser.parse_args()
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--precisions", default=precisions)
+    return parser
+
+
+def main() -> None:
+    """Command line."""
+    asked = options(__doc__, seeds=20, precisions="fp16,bf16,fp32").parse_args()
     if asked.render is not None:
         print("\n".join(render(Study.model_validate_json(asked.render.read_text(encoding="utf-8")))))
         return

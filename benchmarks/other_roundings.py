@@ -4,7 +4,7 @@
     python benchmarks/other_roundings.py --render FILE
 
 No kernel runs: PyTorch computes on the CPU what the judge's plain result is made of, in the run's precision, and each
-product is off at random by up to what fp32 loses when it is summed in another order, before it is rounded as PyTorch
+product is off at random by about what fp32 loses when it is summed in another order, before it is rounded as PyTorch
 rounds it. Each input set that a candidate must pass at the declared small size is judged so. Rows that FILE has are not
 judged again. `--render` prints a table.
 """
@@ -12,6 +12,7 @@ judged again. `--render` prints a table.
 from __future__ import annotations
 
 import fnmatch
+import math
 import sys
 import tempfile
 import time
@@ -111,13 +112,13 @@ def honest_results(problem: Problem, given: InputSet, precision: Precision) -> I
 
 
 def _largest_over_budget(path: Path, result: Sequence[torch.Tensor], given: InputSet) -> float:
-    """Of all floating-point outputs, each of which is stored at `path` in turn."""
+    """Of all floating-point outputs, each of which is stored at `path` in turn; infinite where it is not a number."""
     found = [0.0]
     for output, expected in zip(result, given.expected.tensors, strict=True):
         if expected.scale is not None:
             write_tensor(path, output.to(TORCH_DTYPES[expected.spec.dtype]))
             found.append(over_budget(path, expected, given))
-    return max(found)
+    return math.inf if any(map(math.isnan, found)) else max(found)
 
 
 def judge(problem: Problem, precision: Precision, seeds: int) -> OtherRoundings:

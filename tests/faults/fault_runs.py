@@ -319,7 +319,8 @@ class Bench:
             if run.deaths and fault.disk is Disk.FULL and not told:
                 found.append(f"exit code {run.codes[0]}: {run.last_words[-300:]}")
             if not found:
-                shutil.rmtree(run.directory)
+                # SQLite tidies up beside us when a connection that `result` had opened is collected.
+                shutil.rmtree(run.directory, ignore_errors=True)
             return found
 
         with ThreadPoolExecutor(self._at_once) as threads:

@@ -5,8 +5,8 @@
 
 No kernel runs: PyTorch computes on the CPU what the judge's plain result is made of, in the run's precision, and each
 product is off at random by about what fp32 loses when it is summed in another order, before it is rounded as PyTorch
-rounds it. Each input set that a candidate must pass at the declared small size is judged so. Rows that FILE has are not
-judged again. `--render` prints a table.
+rounds it, but for those of which fp32 rounds no sum. Each input set that a candidate must pass at the declared small
+size is judged so. Rows that FILE has are not judged again. `--render` prints a table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kernelblaster import list_problems
 from kernelblaster.evaluation.correctness.input_draws import perturb
 from kernelblaster.evaluation.correctness.input_store import InputSet, InputStore
 from kernelblaster.evaluation.correctness.reference_runs import numerics, run
-from kernelblaster.evaluation.correctness.widening import Widened
+from kernelblaster.evaluation.correctness.widening import PRODUCTS, Widened
 from kernelblaster.evaluation.inputs.plan import plan_inputs
 from kernelblaster.evaluation.inputs.tensors import TORCH_DTYPES, storage_dtype, write_tensor
 from kernelblaster.problems.problem import Precision, Problem, StandardWorkload
@@ -43,8 +43,6 @@ FIRST_SEED = 1000
 """Of what products are moved by."""
 OFF = 4 * torch.finfo(torch.float32).eps
 """Of a product, before it is rounded: relative to the root mean square of its row or sample."""
-_ATEN = torch.ops.aten
-PRODUCTS = frozenset({_ATEN.mm, _ATEN.addmm, _ATEN.bmm, _ATEN.baddbmm, _ATEN.convolution})
 CPU = torch.device("cpu")
 
 
@@ -75,7 +73,10 @@ class Study(BaseModel):
 
 
 class SummedOtherwise(TorchDispatchMode):
-    """While it is entered, products are taken in float32, moved at random by `OFF`, and rounded to their type."""
+    """While it is entered, products are taken in float32, moved at random by `OFF`, and rounded to their type.
+
+    Not those that float32 has exactly, as of coarse values: no order of their terms gives others.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -92,9 +93,12 @@ class SummedOtherwise(TorchDispatchMode):
         if func.overloadpacket not in PRODUCTS:
             return func(*given[0], **given[1])
         dtype = next(one.dtype for one in tree_leaves(given) if isinstance(one, torch.Tensor))
-        wide = tree_map_only(torch.Tensor, torch.Tensor.float, given)
-        result = func(*wide[0], **wide[1])
+        narrow, wide = (tree_map_only(torch.Tensor, cast, given) for cast in (torch.Tensor.float, torch.Tensor.double))
+        result, exact = func(*narrow[0], **narrow[1]), func(*wide[0], **wide[1])
         assert isinstance(result, torch.Tensor)
+        assert isinstance(exact, torch.Tensor)
+        if torch.equal(result.double(), exact):
+            return result.to(dtype)
         noise = torch.randn(result.shape, generator=self._random)
         rest = tuple(range(1, result.ndim))
         scale = result.square().mean(rest, keepdim=True).sqrt().nan_to_num(posinf=0.0)

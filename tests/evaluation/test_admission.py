@@ -55,9 +55,9 @@ def planted(directory: Path, forward: str) -> Problem:
     ("forward", "precision", "faults"),
     [
         ("x * y", Precision.BF16, []),
-        ("x * x * (1 + 0.006 * torch.tanh(y))", Precision.FP32, []),
+        ("x * x * (1 + 0.004 * torch.tanh(y))", Precision.FP32, []),
         (
-            "x * x * (1 + 0.006 * torch.tanh(y))",
+            "x * x * (1 + 0.004 * torch.tanh(y))",
             Precision.BF16,
             ["a kernel that ignores y passes in bf16"],
         ),
@@ -83,7 +83,7 @@ def test_stand_ins_that_pass_are_named(
 
 
 def test_the_precision_matters_where_the_reference_alone_looks_sound(store: InputStore, tmp_path: Path) -> None:
-    problem = planted(tmp_path / "p", "x * x * (1 + 0.006 * torch.tanh(y))")
+    problem = planted(tmp_path / "p", "x * x * (1 + 0.004 * torch.tanh(y))")
     assert audit_problem(problem) == []
     assert admission_faults(problem, Precision.BF16, store)
 

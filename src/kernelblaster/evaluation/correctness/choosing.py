@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 
 from kernelblaster.evaluation.correctness.infinities import defines_infinities, spoils_nothing
 from kernelblaster.evaluation.correctness.input_draws import Draw, draw, layers_of
-from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, informative, solve, steady
-from kernelblaster.evaluation.inputs.distributions import MASKS_OF_MIXTURES, Distribution
+from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, informative, solve
+from kernelblaster.evaluation.correctness.steadiness import steady
+from kernelblaster.evaluation.inputs.distributions import FAR_FROM_ZERO, MASKS_OF_MIXTURES, Distribution
 from kernelblaster.evaluation.inputs.keys import InputKey
 from kernelblaster.evaluation.inputs.leading import leading_input
 from kernelblaster.evaluation.inputs.recipes import Recipe, going_on, recipes
 from kernelblaster.problems.dtype import DType
-from kernelblaster.problems.problem import Precision, Problem, TensorRole, TensorSpec
+from kernelblaster.problems.problem import Problem, TensorRole, TensorSpec
 from kernelblaster.problems.reference import load_reference, tensor_specs
 
 _LOG = logging.getLogger(__name__)
@@ -99,16 +100,19 @@ class _Kitchen:
         if (
             informative(expected, recipe.distribution, layers=_layers(self._specs), infinite=recipe.infinite)
             and (not recipe.infinite or self._defines(chosen.drawn, recipe, expected))
-            and (not self._may_be_luck(recipe) or steady(chosen.drawn, expected, self._key.precision))
+            and (not self._may_be_luck(recipe) or self._steady(chosen.drawn, recipe, expected))
         ):
             return chosen
         _LOG.debug("%s at %s: %s tells nothing", self._key.problem.slug, self._key.workload, recipe)
         return None
 
     def _may_be_luck(self, recipe: Recipe) -> bool:
-        """Whether scores that a later layer chooses among may be rounded to a tie: large ones, in fp32 coarse ones."""
-        suspect = Distribution.COARSE if self._key.precision is Precision.FP32 else Distribution.LARGE
-        return _layers(self._specs) > 1 and recipe.distribution is suspect
+        """Whether results may hang on the last digits of sums: large ones that a layer gives, products of inputs."""
+        behind_layers = _layers(self._specs) > 0
+        return recipe.distribution in ((Distribution.LARGE, Distribution.COARSE) if behind_layers else FAR_FROM_ZERO)
+
+    def _steady(self, drawn: Draw, recipe: Recipe, expected: ReferenceOutput) -> bool:
+        return steady(drawn, expected, self._key.precision, recipe.distribution)
 
     def _defines(self, drawn: Draw, recipe: Recipe, expected: ReferenceOutput) -> bool:
         if self._leading is None:

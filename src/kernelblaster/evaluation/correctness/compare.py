@@ -217,7 +217,7 @@ def tells_apart(
     """Whether `other`, which is whole, in place of a floating-point `reference` would be refused."""
     spec, expected_flat, other_flat = budget.spec, reference.reshape(-1), other.reshape(-1)
     with borrowed_memory(spec.elements) as device:
-        strays = 0
+        strays, error_square = 0, 0.0
         for start, stop, place in _stretches(budget, pieces, CHUNK_ELEMENTS):
             expected = expected_flat[place : place + stop - start].to(device).double()
             got = other_flat[start:stop].to(device).double()
@@ -232,7 +232,8 @@ def tells_apart(
             shared = grant.shared(got)
             if shared is not None and bool((shared.ratio > 1).any()):
                 return True
-    return False
+            error_square += float(error[held].square().sum())
+    return _relative(error_square**0.5, budget.scale.reference_norm) > budget.norm
 
 
 def same_bytes(first: Path, second: Path) -> bool:

@@ -12,12 +12,14 @@ bound on |out - r| above:
     <q(r (1 - d)) - q(r)> - s  <=  <out - q(r)>  <=  <q(r (1 + d)) - q(r)> + s
     s  =  2 * sqrt(sum over the row of (t * r)^2)  +  c * h * plain_shared * <r>
 
+    r           of what jumps with a choice among what is equal up to rounding, the nearest to out of what each choice
+                gives (`other_choices`)
     ulp(r)      spacing of the output format at r (subnormals included): the candidate must store its result
     p(|r|)      largest error of the plain implementation (PyTorch in the run's precision) among reference values of
                 about this magnitude, so that one large element licenses nothing for the small ones, and results near
                 zero, whose error comes from the cancelled terms, are judged by what is attainable there. So are exact
                 zeros, such as a rectifier leaves, where the plain implementation is exact by luck. Of an output of
-                fewer than 8,192 elements behind products, which rest on the same early roundings, the largest error of
+                fewer than 65,536 elements behind products, which rest on the same early roundings, the largest error of
                 two plain results that were rounded otherwise, of four behind one layer or more than 16, but for bf16;
                 plain_norm and plain_shared likewise. Where memory forbids a float64 reference of a result in fp32, the
                 plain one has inputs that are off by up to an epsilon

@@ -15,13 +15,13 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 _ATEN = torch.ops.aten
 _SCANS = frozenset({_ATEN.cumsum, _ATEN.cumprod, _ATEN.logcumsumexp})
-_PRODUCTS = frozenset({_ATEN.mm, _ATEN.addmm, _ATEN.bmm, _ATEN.baddbmm, _ATEN.convolution})
+PRODUCTS = frozenset({_ATEN.mm, _ATEN.addmm, _ATEN.bmm, _ATEN.baddbmm, _ATEN.convolution})
 _ELEMENTWISE = ("add", "sub", "mul", "div", "reciprocal", "pow", "sqrt", "rsqrt", "lerp", "addcmul", "addcdiv")
 _FUNCTIONS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sigmoid", "erf")
 _ACTIVATIONS = ("gelu", "silu", "mish", "elu", "softplus", "log_sigmoid_forward", "hardswish", "hardsigmoid")
 _REDUCTIONS = ("sum", "mean", "prod", "var", "std", "var_mean", "norm", "linalg_vector_norm", "logsumexp", "dot", "mv")
 _SOFTMAXES = ("_softmax", "_log_softmax")
-_CANCELLING = _PRODUCTS | {_ATEN.native_layer_norm, _ATEN.native_group_norm, _ATEN.native_batch_norm}
+_CANCELLING = PRODUCTS | {_ATEN.native_layer_norm, _ATEN.native_group_norm, _ATEN.native_batch_norm}
 """Products and centred values: their terms cancel."""
 ARITHMETIC = (
     _SCANS
@@ -32,6 +32,10 @@ ARITHMETIC = (
 _VANISHING = frozenset({_ATEN.exp, _ATEN.exp2, _ATEN.sigmoid, _ATEN._softmax})
 _LEAST = 2.0**-149
 """float32's smallest number."""
+_OF_SUMS, _OF_TERMS = 8 * 2.0**-23, 8 * 2.0**-23
+"""What fp32 loses at most where terms of a product are added in another order: of the root mean square of the product's
+row or sample, and of the sum of all terms without their signs. Larger errors would not be
+stricter: they average out what roundings that are alike at all elements do together."""
 _UNITS, _UNITS_OF_PRODUCTS = 4.0, 16.0
 """Of float32's epsilon: by how much the results of a kernel's fp32 arithmetic may be off, next to themselves, and those
 whose terms cancel next to the others of their row, too."""
@@ -86,10 +90,61 @@ class Jittered(TorchDispatchMode):
         kwargs: dict[str, object] | None = None,
     ) -> object:
         result = func(*args, **(kwargs or {}))
-        if func.overloadpacket not in _PRODUCTS or not isinstance(result, torch.Tensor):
+        if func.overloadpacket not in PRODUCTS or not isinstance(result, torch.Tensor):
             return result
         noise = torch.rand(result.shape, generator=self._random, dtype=torch.float64, device=result.device)
         return (result.double() * (1 + self._size * (2 * noise - 1))).to(result.dtype)
+
+
+class SummedOtherwise(TorchDispatchMode):
+    """While it is entered, products are off at random as those of a kernel that adds their terms in another order.
+
+    Only where float32 rounds their sums at all: coarse ones are exact in any order. They are rounded to their type.
+
+    Args:
+        size: largest relative error, before they are rounded, of those that their type cannot hold: a kernel may not
+            round them there.
+        one_sign: whether a thread may add terms of one sign, so that its sums are as large as all terms together.
+        device: where it runs.
+        seed: another one gives other errors.
+
+    Attributes:
+        moved: whether any product was off.
+    """
+
+    def __init__(self, size: float, *, one_sign: bool, device: torch.device, seed: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._size, self._one_sign = size, one_sign
+        self._random = torch.Generator(device).manual_seed(seed)
+        self.moved = False
+
+    def __torch_dispatch__(
+        self,
+        func: torch._ops.OpOverload,
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        given = (args, kwargs or {})
+        dtype = next((one.dtype for one in tree_leaves(given) if isinstance(one, torch.Tensor)), torch.float64)
+        if func.overloadpacket not in PRODUCTS or func._schema.is_mutable or not dtype.is_floating_point:
+            return func(*given[0], **given[1])
+        narrow, wide = (tree_map_only(torch.Tensor, cast, given) for cast in (torch.Tensor.float, torch.Tensor.double))
+        summed, exact = func(*narrow[0], **narrow[1]), func(*wide[0], **wide[1])
+        held = exact.to(dtype) == exact
+        off = torch.where(held, 0.0, self._size * exact * self._noise(exact))
+        if not torch.equal(summed.double(), exact):
+            if self._one_sign:
+                unsigned = tree_map_only(torch.Tensor, torch.Tensor.abs, wide)
+                lost = _OF_TERMS * func(*unsigned[0], **unsigned[1])
+            else:
+                lost = _OF_SUMS * exact.square().mean(tuple(range(1, exact.ndim)), keepdim=True).sqrt()
+            off += lost.nan_to_num(posinf=0.0) * self._noise(exact)
+        self.moved = self.moved or bool((off != 0).any())
+        return (exact + off).to(dtype)
+
+    def _noise(self, like: torch.Tensor) -> torch.Tensor:
+        return 2 * torch.rand(like.shape, generator=self._random, dtype=like.dtype, device=like.device) - 1
 
 
 class Float32Arithmetic(TorchDispatchMode):
@@ -128,7 +183,7 @@ class Float32Arithmetic(TorchDispatchMode):
         exact = func(*wide[0], **wide[1]) if narrow else result
         if func.overloadpacket in _VANISHING:
             exact = self._not_vanished(exact, wide[0][0])
-        size = self._size_of_products if func.overloadpacket in _PRODUCTS else self._size
+        size = self._size_of_products if func.overloadpacket in PRODUCTS else self._size
         cancels = func.overloadpacket in _CANCELLING
         by = wide[0][1] if func.overloadpacket is _ATEN.div else 1.0
         return tree_map(lambda one, exact: self._off(one, exact, by, size, cancels=cancels), result, exact)

@@ -84,7 +84,7 @@ def test_the_judge_does_not_wait_for_ever_either(tmp_path: Path, monkeypatch: py
     drawn = draw(load_reference(problem), StandardWorkload.SMALL, specs, Recipe(Distribution.NORMAL, 0), seed=1)
     monkeypatch.setenv(VARIABLE, "0.3")
     with pytest.raises(ProblemError, match=r"reference\.py\b.* 0\.3 s"):
-        reference_output.solve(drawn, specs[:1], Precision.FP32)
+        reference_output.solve(drawn, specs[:1], Precision.FP32, Distribution.DECLARED)
 
 
 @pytest.mark.timeout(60)

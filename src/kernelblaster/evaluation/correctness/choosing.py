@@ -123,7 +123,7 @@ class _Kitchen:
 
     def _made(self, recipe: Recipe) -> tuple[Chosen, ReferenceOutput]:
         drawn = draw(self._reference, self._key.workload, self._specs, recipe, self._key.seed)
-        expected = solve(drawn, self._outputs, self._key.precision)
+        expected = solve(drawn, self._outputs, self._key.precision, recipe.distribution)
         return Chosen(recipe, drawn, expected), expected
 
 

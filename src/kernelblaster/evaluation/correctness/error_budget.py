@@ -19,8 +19,9 @@ bound on |out - r| above:
                 about this magnitude, so that one large element licenses nothing for the small ones, and results near
                 zero, whose error comes from the cancelled terms, are judged by what is attainable there. So are exact
                 zeros, such as a rectifier leaves, where the plain implementation is exact by luck. Of an output of
-                fewer than 65,536 elements behind products, which rest on the same early roundings, the largest error of
-                two plain results that were rounded otherwise, of four behind one layer or more than 16, but for bf16;
+                fewer than 65,536 elements behind products (8,192 of structured inputs), which rest on the same early
+                roundings, the largest error of two plain results that were rounded otherwise, of four behind one layer
+                or more than 16, but for bf16;
                 plain_norm and plain_shared likewise. Where memory forbids a float64 reference of a result in fp32, the
                 plain one has inputs that are off by up to an epsilon
     a * rms     what fp32 arithmetic may lose in whatever order it sums: 2^-15, some 256 fp32 ulps. A serial sum of

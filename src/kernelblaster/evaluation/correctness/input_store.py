@@ -186,7 +186,7 @@ class InputStore:
                 load_reference(key.problem), key, base.specs, base.files, base.perturbation_kinds, base.mixed
             )
             secret = f"{key.seed}/{key.perturbation}" if base.reference_bytes > LARGE_REFERENCE else None
-            expected = reference_output.solve(varied, base.outputs, key.precision, secret)
+            expected = reference_output.solve(varied, base.outputs, key.precision, base.distribution, secret)
             return replace(base, key=key, files={}, reference_output=expected)
 
     def _write(self, key: InputKey, drawn: Draw, specs: Sequence[TensorSpec]) -> dict[str, Path]:

@@ -39,9 +39,12 @@ _PINNED_BYTES = 1 << 30
 _KEPT_SHARE = 1 / 8
 """Of the GPU's free memory, what one larger reference may take to stay there: copying it twice takes seconds."""
 _ROUNDINGS = 3.0
-_FEW = 65_536
-"""Elements of an output up to which PyTorch's errors may be small by luck: several results are taken. Of as many, ten
-means that were rounded to 16 bits may make all errors (level2/015)."""
+_STRUCTURED = (*FAR_FROM_ZERO, Distribution.SPARSE)
+"""Made to be hard: PyTorch must lose hardly anything on them."""
+_FEW, _FEW_STRUCTURED = 65_536, 8192
+"""Elements of an output up to which PyTorch's errors may be small by luck: several results are taken. Of the more, ten
+means that were rounded to 16 bits may make all errors (level2/015). On structured inputs several results of so many
+elements would seldom be right enough."""
 _LOOKED_AT = 8192
 """Elements of an output whose values are counted, about."""
 _DIFFERENT, _LEVELS = 16, 24
@@ -99,7 +102,11 @@ class ReferenceOutput:
 
 
 def solve(
-    drawn: Draw, outputs: Sequence[TensorSpec], precision: Precision, secret: str | None = None
+    drawn: Draw,
+    outputs: Sequence[TensorSpec],
+    precision: Precision,
+    distribution: Distribution,
+    secret: str | None = None,
 ) -> ReferenceOutput:
     """Compute reference and plain result of a draw; `outputs` in the problem's order. Raises DeviceError.
 
@@ -130,7 +137,7 @@ def solve(
                 tensors.append(whole_numbers[spec.name])
                 continue
             scale = _measured(references[place], stored(place, 0), spec, losses, choices.get(place))
-            for rounding in range(1, _roundings(drawn, spec)):
+            for rounding in range(1, _roundings(drawn, spec, distribution)):
                 again = _measured(references[place], stored(place, rounding), spec, losses, choices.get(place))
                 scale = scale.with_errors_of(again)
             whole = ReferenceTensor(spec, references[place].to(_kept_dtype(spec, exact)), scale)
@@ -224,7 +231,7 @@ def _informs(expected: ReferenceTensor, distribution: Distribution, behind_layer
     if distribution is Distribution.TINY and not _differs(expected, behind_layers):
         return False
     eps = torch.finfo(TORCH_DTYPES[spec.dtype]).eps
-    if distribution in (*FAR_FROM_ZERO, Distribution.SPARSE):
+    if distribution in _STRUCTURED:
         rounding = max(eps / 2, 1e-4)  # what rounding the result alone costs at most
         furthest = float(scale.anywhere.max()) / float(expected.values.abs().max())
         return scale.plain_norm <= rounding and furthest <= _ROUNDINGS * rounding
@@ -297,13 +304,14 @@ def _plain_dtype(spec: TensorSpec, precision: Precision) -> torch.dtype:
     return TORCH_DTYPES[spec.dtype] if spec.dtype.bits == 16 else torch.float32
 
 
-def _roundings(drawn: Draw, spec: TensorSpec) -> int:
+def _roundings(drawn: Draw, spec: TensorSpec, distribution: Distribution) -> int:
     """Plain results whose largest errors are an output's: of few elements behind a product one result tells too little.
 
     Errors of a row's elements are one, where a log-sum-exp is added to all of them, and amplified roundings of a deep
     network are few, too. More of bf16's coarse roundings would hide what small weights do.
     """
-    if spec.elements >= _FEW or spec.dtype.bits not in (16, 32) or not drawn.layers:
+    few = _FEW_STRUCTURED if distribution in _STRUCTURED else _FEW
+    if spec.elements >= few or spec.dtype.bits not in (16, 32) or not drawn.layers:
         return 1
     many = drawn.layers == 1 or drawn.layers > DEEP_NETWORK
     return 4 if many and spec.dtype is not DType.BFLOAT16 else 2

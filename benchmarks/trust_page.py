@@ -84,8 +84,8 @@ def judges(results: Sequence[TrustResult]) -> Iterator[str]:
         "the emulated device; what the first of them got wrong was judged again by the second. The judge of this page "
         "reads problems and references otherwise than the second (tied weights, inputs that a reference changes in "
         "place, defaults, sizes that nobody asked for), judges what a module leaves in fp32 as a kernel stores it, "
-        "takes of whole numbers that hang on fp32's roundings what fp32 makes of them, and has judged nothing on a "
-        "GPU. By the day on which the judge of a row made its first one:"
+        "takes of whole numbers that hang on fp32's roundings what fp32 makes of them, and asks for no large values on "
+        "which another order of sums would be refused. By the day on which the judge of a row made its first one:"
     )
     yield ""
     yield "| device | rows | by day of their judge | by the judge of this page | kernels without a row |"

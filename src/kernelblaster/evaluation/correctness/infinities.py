@@ -2,7 +2,8 @@
 
 It does where an infinity is selected (a maximum, a rectifier) or vanishes (a masked probability): then a large finite
 number in its place gives that number, or the same result. A sum, a norm or a product does not: what comes out
-is infinite or NaN by the order of terms and by zeros that some kernels multiply with. Such problems meet no infinite
+is infinite or NaN by the order of terms and by zeros that some kernels multiply with. Nor does a log-sum-exp: where its
+maximum is infinite PyTorch gives that, and kernels that subtract it give NaN. Such problems meet no infinite
 input. Element by element NaN may come out (an infinity times zero, in a GELU); there any value passes, for a kernel
 that gives the limit instead is no worse. NaN among inputs is never judged: customary kernels take maxima with `fmaxf`,
 which drops it.
@@ -21,6 +22,7 @@ import torch
 
 from kernelblaster.evaluation.correctness.input_draws import Draw
 from kernelblaster.evaluation.correctness.reference_output import ReferenceOutput, exact_result
+from kernelblaster.evaluation.correctness.widening import InfinitiesSubtracted
 from kernelblaster.evaluation.inputs.leading import Leading
 from kernelblaster.problems.problem import TensorSpec
 
@@ -52,7 +54,14 @@ def defines_infinities(
     finite = replace(drawn, inputs={**drawn.inputs, name: values.clamp(-large, large)})
     infinite = infinite.cpu()
     pairs = zip(expected.tensors, exact_result(finite, outputs), strict=True)
-    return all(_defined(tensor.values.cpu(), other, infinite, large) for tensor, other in pairs)
+    if not all(_defined(tensor.values.cpu(), other, infinite, large) for tensor, other in pairs):
+        return False
+    with InfinitiesSubtracted():
+        subtracted = exact_result(drawn, outputs)
+    return not any(
+        bool((other.isnan() & ~tensor.values.cpu().isnan()).any())
+        for tensor, other in zip(expected.tensors, subtracted, strict=True)
+    )
 
 
 def spoils_nothing(drawn: Draw, leading: Leading, expected: ReferenceOutput) -> bool:

@@ -147,6 +147,25 @@ class SummedOtherwise(TorchDispatchMode):
         return 2 * torch.rand(like.shape, generator=self._random, dtype=like.dtype, device=like.device) - 1
 
 
+class InfinitiesSubtracted(TorchDispatchMode):
+    """While it is entered, infinite log-sum-exps are NaN, as where a kernel subtracts the maximum from itself."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(
+        self,
+        func: torch._ops.OpOverload,
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        result = func(*args, **(kwargs or {}))
+        if func.overloadpacket is not _ATEN.logsumexp or not isinstance(result, torch.Tensor):
+            return result
+        return torch.where(result.isinf(), torch.nan, result)
+
+
 class Float32Arithmetic(TorchDispatchMode):
     """While it is entered, results of arithmetic are off at random, as far as those of a kernel in float32 may be.
 

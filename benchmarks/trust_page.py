@@ -79,13 +79,9 @@ def summary(results: Sequence[TrustResult]) -> Iterator[str]:
 def judges(results: Sequence[TrustResult]) -> Iterator[str]:
     """How many rows which judge has made."""
     yield (
-        "Rows stay until they are judged again, so that some are of earlier judges than that of this page. The two of "
-        "2026-12-01 that made the rows of the GPU differ in which draws of hard values come first, in messages, and in "
-        "the emulated device; what the first of them got wrong was judged again by the second. The judge of this page "
-        "reads problems and references otherwise than the second (tied weights, inputs that a reference changes in "
-        "place, defaults, sizes that nobody asked for), judges what a module leaves in fp32 as a kernel stores it, "
-        "takes of whole numbers that hang on fp32's roundings what fp32 makes of them, and asks for no large values on "
-        "which another order of sums would be refused. By the day on which the judge of a row made its first one:"
+        "Rows stay until they are judged again, so that some are of earlier judges than that of this page. Between "
+        "the judges of 2026-12-02 and 2026-12-03 there is one difference: the later one asks for no infinite "
+        "log-sum-exp. By the day on which the judge of a row made its first one:"
     )
     yield ""
     yield "| device | rows | by day of their judge | by the judge of this page | kernels without a row |"

@@ -131,14 +131,15 @@ do not claim so. What stands between such code and a wrong figure:
 - Lines that a call leaves in L2 by a priority (`evict_last`) could be what the next call reads. Before each flush
   lines that persist are made usual ones (CUDA's own library makes lines persist by that very priority), and timed
   calls find their tensors in two places in turns. Three sittings had `R342` at 1.04x (1.01 to 1.07; one place), 1.02x
-  (1.002 to 1.120; two places) and 1.02x (0.997 to 1.044; two places). What it gains by is not the priority: `N20`,
-  which differs from its twin by that alone, gains 1.01x (0.990 to 1.035) at the size of `R342` and 1.02x (0.995 to
-  1.040) at one that fits two places, where lines that survive would bring 3 to 6 of some 20 us, 15 % and more. `R342`
-  differs from its twin by another hint, too: it reads the last 6 MiB of B as lines that are the first to go. A flush
-  leaves L2 full of written lines, and one that makes room in a call has to be written back; a line that was only read
-  has not. That can save 6 of some 96 MiB, as an honest kernel's hint would, and is left: a flush that ends by reading
-  would take it from all alike, but written lines are what a kernel finds behind another one. A gain of 2 % is what
-  these comparisons can just not tell from none.
+  (1.002 to 1.120; two places) and 1.02x (0.997 to 1.044; two places). What it gains by is no line that survives: `N20`
+  differs from its twin by the priority alone and gains 1.0 % (0.7 to 1.3 in 18 settings of `benchmarks/l2_priority.cu`
+  with lines reset, [figures](results/l2_priority_h200.txt)) with one, two and eight places alike, where eight hold
+  eight times what L2 does; surviving lines would bring 15 % and more. It gains 0.2 % (-0.1 to 0.6) where the flush ends
+  by reading. A flush leaves L2 full of written lines, and one that makes room in a call has to be written back; the
+  priority, as a hint that lines are the first to go, is about which are. Such hints are an honest kernel's, too, and a
+  flush that reads would take their gain from all alike, but written lines are what a kernel finds behind another one.
+  It is less than what one comparison tells from none: of nine that judged `N20` one called it faster, at 1.025x (1.001
+  to 1.050), eight did not (1.002x to 1.020x).
 - Who guesses how many calls a batch has could put calls off and make several in one launch, as long as the last call
   of the batch makes all that are left: cheaper than calls one by one for the shortest of kernels, and only of use to
   one who moves events as well.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from itertools import islice
 from math import gcd
 from pathlib import Path
 from random import Random
@@ -145,12 +146,19 @@ def test_windows_strides_and_scalars_change_too() -> None:
     assert varied("level1/040").scalars == {"eps": 2.0**-4}
 
 
+NOTHING_TO_DRAW = {"level2/026"}
+"""Of those with other parameters, what the undeclared extents leave as declared."""
+
+
 @pytest.mark.parametrize("problem", rotating(VARIED, 8))
 def test_drawn_parameters_run_are_new_and_stay_cheap(problem: Problem) -> None:
     other = undeclared_extents(problem)
     assert other is not None
-    for seed in range(3):
-        drawn = draw_parameters(problem, other, Random(seed))
+    # Of the few values that a draw tries, none may fit an input of few elements: another seed has others.
+    draws = ((seed, draw_parameters(problem, other, Random(seed))) for seed in range(24))
+    found = list(islice((draw for draw in draws if draw[1] is not None), 3))
+    assert bool(found) == (str(problem.id) not in NOTHING_TO_DRAW)
+    for seed, drawn in found:
         assert drawn is not None
         assert drawn == draw_parameters(problem, other, Random(seed))
         known = [one.workloads[StandardWorkload.SMALL] for one in (problem, other)]

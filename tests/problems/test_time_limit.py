@@ -50,6 +50,25 @@ time_limit.GRACE_S = 0.2
 load_reference(load_problem(Path(sys.argv[1])))
 print("went on")
 """
+TRACED = """
+import os
+import sys
+from pathlib import Path
+import torch  # takes longer than is allowed here
+from kernelblaster.errors import ProblemError
+from kernelblaster.problems import time_limit
+from kernelblaster.problems.loader import load_problem
+from kernelblaster.problems.reference import load_reference
+problem = load_problem(Path(sys.argv[1]))
+os.environ[time_limit.VARIABLE] = "0.3"
+try:
+    load_reference(problem)
+except ProblemError:
+    sys.settrace(lambda *_: None)
+    (lambda: sum(range(9)))()
+    sys.settrace(None)
+    print("went on")
+"""
 
 
 def problem_of(directory: Path, before: str = MODEL, code: str = "") -> Problem:
@@ -100,6 +119,14 @@ def test_code_that_cannot_be_stopped_ends_the_process(
     assert "reference.py" in message
     assert "0.2 s" in message
     assert VARIABLE in hint
+
+
+@pytest.mark.timeout(60)
+def test_code_that_is_traced_afterwards_ends(tmp_path: Path) -> None:
+    """A debugger's, coverage's or Hypothesis's: the interpreter waits for no exception any more."""
+    problem = problem_of(tmp_path, code=LOOP)
+    done = subprocess.run([sys.executable, "-c", TRACED, problem.directory], capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stdout) == (0, "went on\n"), done.stderr
 
 
 def busy(seconds: float) -> None:

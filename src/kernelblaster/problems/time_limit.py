@@ -31,6 +31,8 @@ _MOST_ALARMS = 64
 """Beyond which those that were cancelled are dropped."""
 _IDLE_S = 1.0
 """Without an alarm, after which the thread ends: a process that has one cannot be forked."""
+_CALLS = 8
+"""After which an exception has been raised that was set for the thread before; one is enough."""
 _log = logging.getLogger(__name__)
 
 
@@ -95,6 +97,10 @@ def _watched(watch: _Watch, work: Callable[[], Result]) -> Result:
         watch.end()
 
 
+def _nothing() -> None:
+    """Python raises here what was set for the thread."""
+
+
 class _Watch:
     def __init__(self, problem: Problem, seconds: float) -> None:
         self.message = f"{problem.reference_path} has not come to an end after {seconds:g} s"
@@ -112,14 +118,21 @@ class _Watch:
             self._alarm = _ALARMS.set(self._seconds, self._interrupt)
 
     def end(self) -> None:
-        """The code has ended: nothing happens to its thread from now on."""
+        """The code has ended: nothing happens to its thread from now on.
+
+        Raises `_Over` in here at the latest, at the first of its calls.
+        """
         with self._lock:
             self._ended = True
             if self._alarm is not None:
                 self._alarm.cancel()
-            if self.raised:
-                # What has not been raised yet would be in code that has nothing to do with it.
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, None)
+            raised = self.raised
+        if raised:
+            # What has not been raised yet would be in code that has nothing to do with it: it is taken at a call. To
+            # withdraw it leaves the interpreter with a mark of an exception that never comes, and where code is traced
+            # CPython 3.11 goes round in a circle at that mark.
+            for _ in range(_CALLS):
+                _nothing()
 
     def _interrupt(self) -> None:
         with self._lock:

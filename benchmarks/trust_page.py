@@ -81,7 +81,8 @@ def judges(results: Sequence[TrustResult]) -> Iterator[str]:
     yield (
         "Rows stay until they are judged again, so that some are of earlier judges than that of this page. Between "
         "the judges of 2026-12-02 and 2026-12-03 there is one difference: the later one asks for no infinite "
-        "log-sum-exp; that of this page only ends the time limit of a reference otherwise. By the day on which the judge of a row made its first one:"
+        "log-sum-exp; that of this page only ends the time limit of a reference otherwise. By the day on which the "
+        "judge of a row made its first one:"
     )
     yield ""
     yield "| device | rows | by day of their judge | by the judge of this page | kernels without a row |"
